@@ -1,0 +1,1 @@
+//! The measurement behind the `ib_*` commands.

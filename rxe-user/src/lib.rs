@@ -1,0 +1,1 @@
+//! A Soft-RoCE NIC in userspace.

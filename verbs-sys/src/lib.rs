@@ -1,0 +1,1 @@
+//! The vocabulary of RDMA verbs.
