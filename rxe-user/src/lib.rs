@@ -1,8 +1,10 @@
 //! A Soft-RoCE NIC in userspace: RoCEv2 on UDP 4791, without root, kernel
 //! module or RDMA device.
 //!
+//! - [`wire`]: packets on the wire; views, builders, the ICRC.
 //! - [`link`]: how packets travel.
 //! - [`time`]: the clock that the protocol is told.
 
 pub mod link;
 pub mod time;
+pub mod wire;

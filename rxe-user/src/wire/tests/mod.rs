@@ -1,0 +1,4 @@
+//! Tests of the wire formats.
+
+mod icrc;
+mod vectors;
