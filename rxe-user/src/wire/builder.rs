@@ -19,7 +19,7 @@ pub enum BuildError {
         available: usize,
     },
     /// The opcode does not have the header.
-    #[error("{opcode} has no {header:?}")]
+    #[error("caller gave {opcode} a header it does not have: {header}")]
     UnexpectedHeader {
         /// The packet's opcode.
         opcode: Opcode,
@@ -27,7 +27,7 @@ pub enum BuildError {
         header: Headers,
     },
     /// The opcode has headers that were not given.
-    #[error("{opcode} lacks {missing:?}")]
+    #[error("caller did not give all headers of {opcode}: {missing} missing")]
     MissingHeader {
         /// The packet's opcode.
         opcode: Opcode,

@@ -1,9 +1,11 @@
 //! Which headers follow a BTH, and where.
 
+use core::fmt;
+
 use super::Bth;
 
 /// A set of headers that may follow the BTH. The bits are in wire order (IBTA vol. 1, 9.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Headers(u16);
 
 impl Headers {
@@ -54,6 +56,40 @@ impl Headers {
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+}
+
+/// Names, in the order of the bits of [`Headers`].
+const NAMES: [&str; SIZES.len()] = [
+    "XRCETH",
+    "DETH",
+    "FETH",
+    "RETH",
+    "AtomicETH",
+    "AETH",
+    "AtomicAckETH",
+    "ImmDt",
+    "IETH",
+    "CNP reserved bytes",
+];
+
+/// The names, separated by commas: "RETH, ImmDt".
+impl fmt::Display for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.contains(Headers(1 << bit)) {
+                write!(f, "{separator}{name}")?;
+                separator = ", ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Headers({self})")
     }
 }
 

@@ -48,7 +48,13 @@ pub(super) const ALL: [&str; 6] = [V1, V2, V3, V4, V5, V6];
 
 /// The bytes of hex digits, blanks ignored.
 pub(super) fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> =
-        hex.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter_map(|c| c.to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
 }
