@@ -2,9 +2,11 @@
 //! module or RDMA device.
 //!
 //! - [`wire`]: packets on the wire; views, builders, the ICRC.
+//! - [`transport`]: queue pairs as state machines, without I/O.
 //! - [`link`]: how packets travel.
 //! - [`time`]: the clock that the protocol is told.
 
 pub mod link;
 pub mod time;
+pub mod transport;
 pub mod wire;

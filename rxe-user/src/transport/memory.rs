@@ -1,0 +1,374 @@
+//! Protection domains and the key table: the only way to a consumer's memory.
+//!
+//! Keys are random 32-bit numbers, the same for local and remote use. Every
+//! access is checked against key, domain, rights and bounds (IBTA 10.6, 9.7.4.1.4).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::Ordering;
+
+use verbs_sys::memory::MemoryRange;
+use verbs_sys::{AccessFlags, Result, Sge, VerbsError};
+
+/// Identifies a protection domain of a NIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PdId(pub(crate) u32);
+
+/// The keys of a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keys {
+    /// For own work requests.
+    pub lkey: u32,
+    /// For the peer; 0 when the region gives no remote access.
+    pub rkey: u32,
+}
+
+/// A key, domain, right or bound doesn't allow an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AccessDenied;
+
+/// Keys are random already, so they are their own hash.
+#[derive(Default)]
+pub(crate) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u32(&mut self, key: u32) {
+        // The table takes its bucket from the low bits and its tag from the high ones.
+        self.0 = u64::from(key) | u64::from(key) << 32;
+    }
+}
+
+#[derive(Debug)]
+struct Region {
+    range: MemoryRange,
+    pd: PdId,
+    access: AccessFlags,
+    /// Address of the first byte as users of the key count it.
+    base: u64,
+}
+
+impl Region {
+    /// Offset in the buffer of `len` bytes at `va`, if they are inside
+    /// (without overflow at the end of the address space).
+    #[inline]
+    fn offset(&self, va: u64, len: u64) -> Option<usize> {
+        let start = va.checked_sub(self.base)?;
+        let room = (self.range.len() as u64).checked_sub(start)?;
+        (len <= room).then(|| self.range.start() + start as usize)
+    }
+}
+
+/// All domains and registrations of a NIC.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryTable {
+    regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
+    /// Objects per domain; `None` is a free slot.
+    domains: Vec<Option<usize>>,
+}
+
+impl MemoryTable {
+    pub(crate) fn alloc_pd(&mut self) -> PdId {
+        let slot = self
+            .domains
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.domains.push(None);
+                self.domains.len() - 1
+            });
+        if let Some(place) = self.domains.get_mut(slot) {
+            *place = Some(0);
+        }
+        PdId(slot as u32)
+    }
+
+    pub(crate) fn dealloc_pd(&mut self, pd: PdId) -> Result<()> {
+        match self.domains.get_mut(pd.0 as usize) {
+            Some(Some(users)) if *users > 0 => Err(VerbsError::Busy {
+                what: "protection domain",
+                user: "an object made in it",
+            }),
+            Some(place) => {
+                *place = None;
+                Ok(())
+            }
+            None => Err(VerbsError::ForeignObject {
+                what: "protection domain",
+            }),
+        }
+    }
+
+    pub(crate) fn domains(&self) -> usize {
+        self.domains.iter().flatten().count()
+    }
+
+    pub(crate) fn add_pd_user(&mut self, pd: PdId) {
+        if let Some(Some(users)) = self.domains.get_mut(pd.0 as usize) {
+            *users += 1;
+        }
+    }
+
+    pub(crate) fn remove_pd_user(&mut self, pd: PdId) {
+        if let Some(Some(users)) = self.domains.get_mut(pd.0 as usize) {
+            *users = users.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Registers `range`; `random` proposes keys until one is free.
+    pub(crate) fn register(
+        &mut self,
+        pd: PdId,
+        range: MemoryRange,
+        access: AccessFlags,
+        mut random: impl FnMut() -> u32,
+    ) -> Result<Keys> {
+        if range.is_empty() {
+            return Err(VerbsError::InvalidArgument {
+                what: "length of the memory region",
+                seen: "0".into(),
+                expected: "at least 1".into(),
+            });
+        }
+        if !access.is_valid_for_registration() {
+            return Err(VerbsError::InvalidArgument {
+                what: "access flags of the memory region",
+                seen: format!("{access:?}"),
+                expected: "LOCAL_WRITE with REMOTE_WRITE or REMOTE_ATOMIC".into(),
+            });
+        }
+        let key = loop {
+            let key = random();
+            if key != 0 && !self.regions.contains_key(&key) {
+                break key;
+            }
+        };
+        let base = if access.contains(AccessFlags::ZERO_BASED) {
+            0
+        } else {
+            range.addr()
+        };
+        self.regions.insert(
+            key,
+            Region {
+                range,
+                pd,
+                access,
+                base,
+            },
+        );
+        self.add_pd_user(pd);
+        let rkey = if access.intersects(AccessFlags::REMOTE) {
+            key
+        } else {
+            0
+        };
+        Ok(Keys { lkey: key, rkey })
+    }
+
+    pub(crate) fn deregister(&mut self, lkey: u32) -> Result<()> {
+        let region = self
+            .regions
+            .remove(&lkey)
+            .ok_or(VerbsError::ForeignObject {
+                what: "memory region",
+            })?;
+        self.remove_pd_user(region.pd);
+        Ok(())
+    }
+
+    /// Checks a peer's access (IBTA 9.7.4.1.4): key, domain, right, bounds.
+    pub(crate) fn check_remote(
+        &self,
+        pd: PdId,
+        rkey: u32,
+        va: u64,
+        len: u64,
+        right: AccessFlags,
+    ) -> Result<(), AccessDenied> {
+        self.remote(pd, rkey, va, len, right).map(|_| ())
+    }
+
+    /// Writes a peer's bytes.
+    #[inline]
+    pub(crate) fn write_remote(
+        &self,
+        pd: PdId,
+        rkey: u32,
+        va: u64,
+        bytes: &[u8],
+    ) -> Result<(), AccessDenied> {
+        let right = AccessFlags::REMOTE_WRITE;
+        let (region, offset) = self.remote(pd, rkey, va, bytes.len() as u64, right)?;
+        region
+            .range
+            .buffer()
+            .write(offset, bytes)
+            .map_err(|_| AccessDenied)
+    }
+
+    /// Reads bytes for a peer.
+    #[inline]
+    pub(crate) fn read_remote(
+        &self,
+        pd: PdId,
+        rkey: u32,
+        va: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), AccessDenied> {
+        let right = AccessFlags::REMOTE_READ;
+        let (region, offset) = self.remote(pd, rkey, va, bytes.len() as u64, right)?;
+        region
+            .range
+            .buffer()
+            .read(offset, bytes)
+            .map_err(|_| AccessDenied)
+    }
+
+    /// Runs a peer's atomic on 8 aligned bytes and returns their value before.
+    pub(crate) fn atomic_remote(
+        &self,
+        pd: PdId,
+        rkey: u32,
+        va: u64,
+        operation: AtomicOperation,
+    ) -> Result<u64, AccessDenied> {
+        let (region, offset) = self.remote(pd, rkey, va, 8, AccessFlags::REMOTE_ATOMIC)?;
+        region
+            .range
+            .buffer()
+            .with_atomic_u64(offset, |value| match operation {
+                AtomicOperation::FetchAdd { add } => value.fetch_add(add, Ordering::SeqCst),
+                AtomicOperation::CompareSwap { compare, swap } => value
+                    .compare_exchange(compare, swap, Ordering::SeqCst, Ordering::SeqCst)
+                    .unwrap_or_else(|before| before),
+            })
+            .ok_or(AccessDenied)
+    }
+
+    /// Copies `target.len()` bytes from the `skip`-th byte of a gather list on.
+    #[inline]
+    pub(crate) fn gather(
+        &self,
+        pd: PdId,
+        sges: &[Sge],
+        skip: u64,
+        target: &mut [u8],
+    ) -> Result<(), AccessDenied> {
+        let mut rest = target;
+        self.walk(
+            pd,
+            sges,
+            skip,
+            rest.len() as u64,
+            AccessFlags::empty(),
+            |region, offset, len| {
+                let (piece, tail) = std::mem::take(&mut rest).split_at_mut_checked(len)?;
+                rest = tail;
+                region.range.buffer().read(offset, piece).ok()
+            },
+        )
+    }
+
+    /// Copies `source` to the `skip`-th byte of a scatter list and on.
+    #[inline]
+    pub(crate) fn scatter(
+        &self,
+        pd: PdId,
+        sges: &[Sge],
+        skip: u64,
+        source: &[u8],
+    ) -> Result<(), AccessDenied> {
+        let mut rest = source;
+        let right = AccessFlags::LOCAL_WRITE;
+        self.walk(
+            pd,
+            sges,
+            skip,
+            source.len() as u64,
+            right,
+            |region, offset, len| {
+                let (piece, tail) = rest.split_at_checked(len)?;
+                rest = tail;
+                region.range.buffer().write(offset, piece).ok()
+            },
+        )
+    }
+
+    #[inline]
+    fn walk(
+        &self,
+        pd: PdId,
+        sges: &[Sge],
+        mut skip: u64,
+        mut wanted: u64,
+        right: AccessFlags,
+        mut copy: impl FnMut(&Region, usize, usize) -> Option<()>,
+    ) -> Result<(), AccessDenied> {
+        for sge in sges {
+            if wanted == 0 {
+                break;
+            }
+            let length = u64::from(sge.length);
+            if skip >= length {
+                skip -= length;
+                continue;
+            }
+            let len = (length - skip).min(wanted);
+            let region = self.regions.get(&sge.lkey).ok_or(AccessDenied)?;
+            if region.pd != pd || !region.access.contains(right) {
+                return Err(AccessDenied);
+            }
+            // The whole element has to be inside, not just the part in use.
+            let start = region.offset(sge.addr, length).ok_or(AccessDenied)?;
+            copy(region, start + skip as usize, len as usize).ok_or(AccessDenied)?;
+            wanted -= len;
+            skip = 0;
+        }
+        if wanted == 0 {
+            Ok(())
+        } else {
+            Err(AccessDenied)
+        }
+    }
+
+    #[inline]
+    fn remote(
+        &self,
+        pd: PdId,
+        rkey: u32,
+        va: u64,
+        len: u64,
+        right: AccessFlags,
+    ) -> Result<(&Region, usize), AccessDenied> {
+        let region = self.regions.get(&rkey).ok_or(AccessDenied)?;
+        if region.pd != pd || !region.access.contains(right) {
+            return Err(AccessDenied);
+        }
+        let offset = region.offset(va, len).ok_or(AccessDenied)?;
+        Ok((region, offset))
+    }
+}
+
+/// The two atomic operations on 8 bytes (IBTA 9.4.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtomicOperation {
+    FetchAdd { add: u64 },
+    CompareSwap { compare: u64, swap: u64 },
+}
+
+#[cfg(test)]
+mod tests;

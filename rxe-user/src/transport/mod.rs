@@ -1,0 +1,62 @@
+//! The transport layer, sans-IO: queue pairs that turn posted work and
+//! received packets into packets to send and completions.
+//!
+//! No clock, no socket, no thread: the time is an argument, packets come from
+//! and go to a [`crate::link::Link`] in other hands, and memory is reached
+//! only through the key-checked [`memory::MemoryTable`].
+//!
+//! - [`Nic`]: all objects of one device; the receive pipeline and the scheduler.
+//! - [`requester`]: segmentation, acknowledgements, retries (RC, UC, UD).
+//! - [`responder`]: checks, placement, NAKs, read responses (RC).
+//! - [`datagram`], [`unreliable`]: the receiving halves of UD and UC.
+//! - [`attributes`]: which attribute which state transition takes.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod attributes;
+mod completion;
+mod counters;
+pub(crate) mod datagram;
+mod events;
+pub(crate) mod memory;
+mod nic;
+mod placement;
+mod queue_pair;
+mod receive_queue;
+pub(crate) mod requester;
+pub(crate) mod responder;
+mod send_queue;
+mod srq;
+mod timer;
+pub(crate) mod unreliable;
+
+pub use attributes::transition_masks;
+pub use counters::Counters;
+pub use datagram::RoutedAddress;
+pub use memory::{Keys, PdId};
+pub use nic::{Acks, Nic, NicConfig, NicLimits, Random, Receiver};
+pub use queue_pair::QpSettings;
+
+/// Identifies a completion queue of a [`Nic`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CqId(pub(crate) u32);
+
+impl CqId {
+    /// The number that events carry.
+    #[must_use]
+    pub fn handle(self) -> u32 {
+        self.0
+    }
+}
+
+/// Identifies a shared receive queue of a [`Nic`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SrqId(pub(crate) u32);
+
+impl SrqId {
+    /// The number that events carry.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}

@@ -1,0 +1,575 @@
+//! A queue pair: its identity, its state, and what its two halves share.
+
+use verbs_sys::{
+    AddressVector, EventKind, EventSource, PathMtu, QpAttributes, QpCapabilities, QpState, QpType,
+    ReceiveRequest, Result, SendOp, SendRequest, VerbsError, WcStatus,
+};
+
+use super::attributes::{check_ranges, check_transition};
+use super::completion::CqTable;
+use super::counters::Counters;
+use super::datagram;
+use super::events::EventQueue;
+use super::memory::{MemoryTable, PdId};
+use super::placement::ReceiveSource;
+use super::receive_queue::ReceiveQueue;
+use super::requester::Requester;
+use super::responder::{ReplyBudget, Responder};
+use super::send_queue::SendQueue;
+use super::srq::SrqTable;
+use super::unreliable::UnreliableReceiver;
+use super::{CqId, SrqId};
+use crate::link::{Route, RxPacket, TxQueue};
+use crate::time::Time;
+use crate::wire::{Packet, Psn};
+
+/// Packets that one queue pair writes before the next one's turn: enough for
+/// a full segmented send.
+const TURN: u32 = 64;
+
+/// What queue pairs of a NIC have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) memory: MemoryTable,
+    pub(crate) cqs: CqTable,
+    pub(crate) srqs: SrqTable,
+    pub(crate) events: EventQueue,
+    pub(crate) counters: Counters,
+}
+
+/// What doesn't change in a queue pair's life.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    pub(crate) qpn: u32,
+    pub(crate) qp_type: QpType,
+    pub(crate) pd: PdId,
+    pub(crate) send_cq: CqId,
+    pub(crate) recv_cq: CqId,
+}
+
+impl Identity {
+    pub(crate) fn is_reliable(&self) -> bool {
+        self.qp_type == QpType::Rc
+    }
+}
+
+/// The way to the peer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connection {
+    /// Own and peer's address; none on UD and before RTR.
+    pub(crate) route: Option<Route>,
+    pub(crate) dest_qpn: u32,
+    pub(crate) path_mtu: PathMtu,
+    pub(crate) qkey: u32,
+    /// Whether requests that have not been started may be (RTS, not SQD).
+    pub(crate) starts_requests: bool,
+}
+
+/// Something after which a queue pair can't go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Event to raise.
+    event: Option<EventKind>,
+    /// Only the send queue is hurt: UC and UD go on receiving (SQE).
+    send_queue_only: bool,
+}
+
+impl Fault {
+    pub(crate) fn send_queue() -> Self {
+        Self {
+            event: None,
+            send_queue_only: true,
+        }
+    }
+
+    pub(crate) fn responder(event: Option<EventKind>) -> Self {
+        Self {
+            event,
+            send_queue_only: false,
+        }
+    }
+}
+
+/// How a turn to transmit ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing more can be sent now.
+    Idle,
+    /// There is more.
+    More,
+    /// The transmit queue is full.
+    Full,
+}
+
+/// What a queue pair is created from.
+#[derive(Debug, Clone, Copy)]
+pub struct QpSettings {
+    /// Service.
+    pub qp_type: QpType,
+    /// Protection domain.
+    pub pd: PdId,
+    /// Where send completions go.
+    pub send_cq: CqId,
+    /// Where receive completions go.
+    pub recv_cq: CqId,
+    /// Shared receive queue in place of an own one.
+    pub srq: Option<SrqId>,
+    /// Queue sizes.
+    pub cap: QpCapabilities,
+    /// Signal every send request.
+    pub sq_sig_all: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct QueuePair {
+    pub(crate) identity: Identity,
+    pub(crate) settings: QpSettings,
+    state: QpState,
+    attributes: QpAttributes,
+    connection: Connection,
+    requester: Requester,
+    responder: Responder,
+    unreliable: UnreliableReceiver,
+    /// The first packet has been reported (COMM_EST).
+    established: bool,
+    /// The end of draining has to be reported (SQ_DRAINED).
+    drain_pending: bool,
+    /// Packets in flight that the receive buffers on the path hold.
+    window: u32,
+    /// In the scheduler's queue.
+    pub(crate) scheduled: bool,
+    /// In the queue of those that owe nothing but an acknowledgement.
+    pub(crate) ack_scheduled: bool,
+    /// Earliest entry in the timer heap.
+    pub(crate) timer_entry: Option<Time>,
+}
+
+impl QueuePair {
+    pub(crate) fn new(qpn: u32, settings: QpSettings, port_mtu: PathMtu, srq_sge: usize) -> Self {
+        let cap = &settings.cap;
+        let (source, max_sge) = match settings.srq {
+            Some(srq) => (ReceiveSource::Shared(srq), srq_sge),
+            None => (
+                ReceiveSource::Own(ReceiveQueue::new(cap.max_recv_wr, cap.max_recv_sge)),
+                cap.max_recv_sge as usize,
+            ),
+        };
+        Self {
+            identity: Identity {
+                qpn,
+                qp_type: settings.qp_type,
+                pd: settings.pd,
+                send_cq: settings.send_cq,
+                recv_cq: settings.recv_cq,
+            },
+            settings,
+            state: QpState::Reset,
+            attributes: QpAttributes::default(),
+            connection: Connection {
+                route: None,
+                dest_qpn: 0,
+                path_mtu: port_mtu,
+                qkey: 0,
+                starts_requests: false,
+            },
+            requester: Requester::new(SendQueue::new(cap)),
+            responder: Responder::new(source, max_sge),
+            unreliable: UnreliableReceiver::new(),
+            established: false,
+            drain_pending: false,
+            window: 1,
+            scheduled: false,
+            ack_scheduled: false,
+            timer_entry: None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> QpState {
+        self.state
+    }
+
+    /// All attributes; the PSNs are the next ones, as rxe reports them.
+    pub(crate) fn query(&self) -> QpAttributes {
+        let mut attributes = self.attributes;
+        attributes.state = Some(self.state);
+        attributes.sq_psn = Some(self.requester.next_psn().value());
+        attributes.rq_psn = Some(match self.identity.qp_type {
+            QpType::Uc => self.unreliable.expected_psn().value(),
+            _ => self.responder.expected_psn().value(),
+        });
+        attributes
+    }
+
+    /// The path that a transition to RTR takes, for the NIC to resolve.
+    pub(crate) fn check_modify(&self, change: &QpAttributes) -> Result<Option<AddressVector>> {
+        check_transition(self.identity.qp_type, self.state, change)?;
+        check_ranges(change)?;
+        Ok(change.av)
+    }
+
+    /// Changes attributes that [`Self::check_modify`] has allowed. `route` is
+    /// what the path resolved to, `window` the packets that may be in flight.
+    pub(crate) fn modify(
+        &mut self,
+        change: &QpAttributes,
+        route: Option<Route>,
+        window: u32,
+        shared: &mut Shared,
+    ) {
+        let to = change.state.unwrap_or(self.state);
+        self.window = window;
+        self.store(change);
+        if route.is_some() {
+            self.connection.route = route;
+        }
+        match to {
+            QpState::Reset => self.reset(shared),
+            QpState::Error => self.enter_error(shared),
+            _ => {
+                if self.state == QpState::Rts && to == QpState::Sqd {
+                    self.drain_pending = self.attributes.en_sqd_async_notify.unwrap_or(false);
+                }
+                self.state = to;
+                self.connection.starts_requests = to == QpState::Rts;
+                self.report_drained(shared);
+            }
+        }
+    }
+
+    fn store(&mut self, change: &QpAttributes) {
+        let stored = &mut self.attributes;
+        macro_rules! take {
+            ($($field:ident),*) => { $(if change.$field.is_some() { stored.$field = change.$field; })* };
+        }
+        take!(
+            en_sqd_async_notify,
+            access_flags,
+            pkey_index,
+            port,
+            qkey,
+            av,
+            path_mtu,
+            timeout,
+            retry_cnt,
+            rnr_retry,
+            rq_psn,
+            max_qp_rd_atomic,
+            min_rnr_timer,
+            sq_psn,
+            max_dest_rd_atomic,
+            dest_qpn
+        );
+        if let Some(access) = change.access_flags {
+            self.responder.set_access(access);
+            self.unreliable.set_access(access);
+        }
+        if let Some(code) = change.min_rnr_timer {
+            self.responder.set_min_rnr_timer(code);
+        }
+        if let Some(depth) = change.max_dest_rd_atomic {
+            self.responder.set_depth(depth);
+        }
+        if let Some(psn) = change.rq_psn {
+            self.responder.start(Psn::new(psn));
+            self.unreliable.start(Psn::new(psn));
+        }
+        if let Some(path_mtu) = change.path_mtu {
+            self.connection.path_mtu = path_mtu;
+        }
+        if let Some(dest_qpn) = change.dest_qpn {
+            self.connection.dest_qpn = dest_qpn;
+        }
+        if let Some(qkey) = change.qkey {
+            self.connection.qkey = qkey;
+        }
+        self.requester.configure(change, self.window);
+    }
+
+    fn reset(&mut self, shared: &mut Shared) {
+        self.state = QpState::Reset;
+        self.attributes = QpAttributes::default();
+        self.connection.route = None;
+        self.connection.starts_requests = false;
+        self.established = false;
+        self.drain_pending = false;
+        self.requester.reset();
+        self.responder.reset();
+        shared.cqs.purge(self.identity.send_cq, self.identity.qpn);
+        shared.cqs.purge(self.identity.recv_cq, self.identity.qpn);
+    }
+
+    /// Everything that is left is flushed (IBTA 10.3.1, Error state).
+    pub(crate) fn enter_error(&mut self, shared: &mut Shared) {
+        if self.state == QpState::Error {
+            return;
+        }
+        self.state = QpState::Error;
+        self.connection.starts_requests = false;
+        self.requester.flush(&self.identity, shared);
+        self.responder.close();
+        self.flush_receives(shared);
+        if self.settings.srq.is_some() {
+            let source = EventSource::Qp(self.identity.qpn);
+            shared.events.raise(EventKind::LastWqeReached, source);
+        }
+    }
+
+    fn flush_receives(&mut self, shared: &mut Shared) {
+        let Responder {
+            receive, source, ..
+        } = &mut self.responder;
+        receive.fail(
+            source,
+            &self.identity,
+            WcStatus::WorkRequestFlushed,
+            0,
+            shared,
+        );
+        source.flush(&self.identity, shared);
+    }
+
+    fn on_fault(&mut self, fault: Fault, shared: &mut Shared) {
+        if let Some(event) = fault.event {
+            shared
+                .events
+                .raise(event, EventSource::Qp(self.identity.qpn));
+        }
+        if fault.send_queue_only && !self.identity.is_reliable() {
+            self.state = QpState::Sqe;
+            self.connection.starts_requests = false;
+            self.requester.flush(&self.identity, shared);
+        } else {
+            self.enter_error(shared);
+        }
+    }
+
+    pub(crate) fn post_send(
+        &mut self,
+        request: &SendRequest<'_>,
+        shared: &mut Shared,
+    ) -> Result<()> {
+        let operation = "posting a send request";
+        match self.state {
+            QpState::Reset | QpState::Init | QpState::Rtr => {
+                return Err(VerbsError::InvalidState {
+                    state: self.state,
+                    operation,
+                });
+            }
+            QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Error => {}
+        }
+        if self.identity.qp_type == QpType::Rc
+            && self.requester.max_rd_atomic() == 0
+            && matches!(
+                request.op,
+                SendOp::Read { .. } | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }
+            )
+        {
+            return Err(VerbsError::InvalidArgument {
+                what: "max_qp_rd_atomic of the queue pair",
+                seen: "0".into(),
+                expected: "at least 1 for a Read or atomic".into(),
+            });
+        }
+        self.requester.queue.push(
+            self.identity.qp_type,
+            self.connection.path_mtu,
+            self.settings.sq_sig_all,
+            request,
+        )?;
+        if matches!(self.state, QpState::Error | QpState::Sqe) {
+            self.requester.flush(&self.identity, shared);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn post_recv(
+        &mut self,
+        request: &ReceiveRequest<'_>,
+        shared: &mut Shared,
+    ) -> Result<()> {
+        if self.state == QpState::Reset {
+            let operation = "posting a receive request";
+            return Err(VerbsError::InvalidState {
+                state: self.state,
+                operation,
+            });
+        }
+        self.responder.source.push(request)?;
+        if self.state == QpState::Error {
+            self.flush_receives(shared);
+        }
+        Ok(())
+    }
+
+    /// Whether the state takes a packet, and the addresses are those of the
+    /// connection.
+    pub(crate) fn accepts(
+        &self,
+        rx: &RxPacket<'_>,
+        packet: &Packet<'_>,
+        counters: &mut Counters,
+    ) -> bool {
+        let state_fits = match packet.operation().is_request() {
+            true => matches!(
+                self.state,
+                QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe
+            ),
+            false => matches!(self.state, QpState::Rts | QpState::Sqd),
+        };
+        if !state_fits {
+            counters.rx_wrong_state += 1;
+            return false;
+        }
+        // A datagram may come from anybody; a connection knows its peer.
+        let addresses_fit = self.identity.qp_type == QpType::Ud
+            || self
+                .connection
+                .route
+                .is_some_and(|route| (route.dst, route.src) == (rx.src, rx.dst));
+        if !addresses_fit {
+            counters.rx_wrong_address += 1;
+        }
+        addresses_fit
+    }
+
+    /// Handles a packet that is meant for this queue pair and intact.
+    pub(crate) fn on_packet(
+        &mut self,
+        rx: &RxPacket<'_>,
+        packet: &Packet<'_>,
+        now: Time,
+        shared: &mut Shared,
+    ) {
+        if self.state == QpState::Rtr && !self.established {
+            self.established = true;
+            let source = EventSource::Qp(self.identity.qpn);
+            shared
+                .events
+                .raise(EventKind::CommunicationEstablished, source);
+        }
+        let Self {
+            identity,
+            connection,
+            requester,
+            responder,
+            unreliable,
+            ..
+        } = self;
+        let result = match identity.qp_type {
+            QpType::Rc if packet.operation().is_response() => {
+                requester.on_response(identity, connection, packet, now, shared)
+            }
+            QpType::Rc => responder.on_request(identity, connection, packet, shared),
+            QpType::Uc => {
+                let Responder {
+                    receive, source, ..
+                } = responder;
+                unreliable.on_packet(identity, connection, receive, source, packet, shared);
+                Ok(())
+            }
+            QpType::Ud => {
+                let Responder {
+                    receive, source, ..
+                } = responder;
+                datagram::receive(
+                    identity,
+                    connection.qkey,
+                    receive,
+                    source,
+                    rx,
+                    packet,
+                    shared,
+                );
+                Ok(())
+            }
+            QpType::XrcSend | QpType::XrcReceive => Ok(()),
+        };
+        if let Err(fault) = result {
+            self.on_fault(fault, shared);
+        }
+        self.report_drained(shared);
+    }
+
+    /// Writes requests and answers. Requests go first: with small messages a
+    /// following acknowledgement fits the same segmented send, being shorter.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Time,
+        tx: &mut TxQueue,
+        acks: bool,
+        shared: &mut Shared,
+    ) -> Turn {
+        let Self {
+            identity,
+            connection,
+            requester,
+            ..
+        } = self;
+        let mut requests = Turn::Idle;
+        if matches!(self.state, QpState::Rts | QpState::Sqd) {
+            match requester.transmit(identity, connection, now, tx, TURN, shared) {
+                Ok(turn) => requests = turn,
+                Err(fault) => self.on_fault(fault, shared),
+            }
+        }
+        let Self {
+            identity,
+            connection,
+            responder,
+            ..
+        } = self;
+        let budget = ReplyBudget {
+            packets: TURN,
+            acks: acks || !tx.is_empty(),
+        };
+        let replies = match responder.transmit(identity, connection, tx, budget, shared) {
+            Ok(turn) => turn,
+            Err(fault) => {
+                self.on_fault(fault, shared);
+                Turn::More
+            }
+        };
+        match (requests, replies) {
+            (Turn::Full, _) | (_, Turn::Full) => Turn::Full,
+            (Turn::More, _) | (_, Turn::More) => Turn::More,
+            (Turn::Idle, Turn::Idle) => Turn::Idle,
+        }
+    }
+
+    /// Whether an acknowledgement is owed, and nothing else.
+    pub(crate) fn owes_only_ack(&self) -> bool {
+        self.responder.owes_reply() && self.responder.owes_only_ack()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match self.state {
+            QpState::Rts | QpState::Sqd => self.requester.deadline(),
+            _ => None,
+        }
+    }
+
+    /// Says whether there is something to transmit.
+    pub(crate) fn on_timer(&mut self, now: Time, shared: &mut Shared) -> bool {
+        match self.requester.on_timer(&self.identity, now, shared) {
+            Ok(transmit) => transmit,
+            Err(fault) => {
+                self.on_fault(fault, shared);
+                false
+            }
+        }
+    }
+
+    /// SQD is reached when nothing is in flight any more (IBTA 10.3.1).
+    fn report_drained(&mut self, shared: &mut Shared) {
+        if self.drain_pending && self.state == QpState::Sqd && self.requester.is_drained() {
+            self.drain_pending = false;
+            let source = EventSource::Qp(self.identity.qpn);
+            shared.events.raise(EventKind::SendQueueDrained, source);
+        }
+    }
+
+    pub(crate) fn uses_cq(&self, cq: CqId) -> bool {
+        self.identity.send_cq == cq || self.identity.recv_cq == cq
+    }
+}
