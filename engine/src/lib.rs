@@ -1,1 +1,3 @@
 //! The measurement behind the `ib_*` commands.
+
+pub mod exchange;
