@@ -1,3 +1,5 @@
 //! The measurement behind the `ib_*` commands.
 
 pub mod exchange;
+pub mod report;
+pub mod stats;

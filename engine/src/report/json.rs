@@ -1,0 +1,296 @@
+//! The report file (`--out_json`): stock's keys, order and number formats, one
+//! item a line. Unlike stock's it is JSON in all cases, and it is never seen
+//! half written.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::cformat::fixed;
+use super::header::{HeaderInfo, Limit, exchange_name, on_off};
+use crate::exchange::BandwidthReport;
+use crate::stats::{LatencyFigures, TimedLatency};
+
+/// The numbers of the file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Results<'a> {
+    /// A bandwidth row.
+    Bandwidth {
+        /// The numbers of the row.
+        row: &'a BandwidthReport,
+        /// See [`super::columns::shows_six_decimals`].
+        six_decimals: bool,
+    },
+    /// A latency row.
+    Latency {
+        /// Message size in bytes.
+        size: u64,
+        /// Iterations.
+        iterations: u64,
+        /// The numbers of the row.
+        figures: &'a LatencyFigures,
+    },
+    /// A timed latency row.
+    LatencyTimed {
+        /// Message size in bytes.
+        size: u64,
+        /// Iterations.
+        iterations: u64,
+        /// The numbers of the row.
+        figures: &'a TimedLatency,
+    },
+    /// The single number of `--output`.
+    Single(SingleNumber),
+}
+
+/// What `--output` selects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SingleNumber {
+    /// `--output bandwidth`.
+    Bandwidth(f64),
+    /// `--output message_rate`.
+    MessageRate(f64),
+    /// `--output latency`.
+    Latency(f64),
+    /// `--output latency -D`.
+    LatencyTimed(f64),
+}
+
+/// The report file cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the report file {}: {source}; choose a writable place with --out_json_file", path.display())]
+pub struct ReportFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// The text of the file. `cpu_util`: percent, with `--cpu_util`.
+pub fn render(info: &HeaderInfo, results: &Results<'_>, cpu_util: Option<f32>) -> String {
+    let mut values = result_items(results);
+    if let Some(percent) = cpu_util.filter(|_| shows_cpu(results)) {
+        values.push(("CPU_util", number(percent.into(), 2)));
+    }
+    format!(
+        "{{\n\"test_info\": {{\n{}\n}},\n\"results\": {{\n{}\n}}\n}}\n",
+        lines(&test_items(info)),
+        lines(&values)
+    )
+}
+
+/// Writes the file with mode 0600. It is written beside its place and then
+/// renamed, so that a reader finds the old report or the new one.
+///
+/// # Errors
+/// [`ReportFileError`]; stock says nothing then.
+pub fn write(path: &Path, text: &str) -> Result<(), ReportFileError> {
+    replace(path, text).map_err(|source| ReportFileError {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        // A pipe or a terminal: renaming would put a file in its place.
+        return OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .write_all(text.as_bytes());
+    }
+    let mut name = path
+        .file_name()
+        .ok_or(io::ErrorKind::IsADirectory)?
+        .to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    // What lies there is from a process that died; never write through it.
+    let _ = fs::remove_file(&temporary);
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // It may not even exist; the first error is the one to report.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+type Item = (&'static str, String);
+
+fn lines(items: &[Item]) -> String {
+    let lines: Vec<String> = items
+        .iter()
+        .map(|(key, value)| format!("\"{key}\": {value}"))
+        .collect();
+    lines.join(",\n")
+}
+
+/// `%.Nf`, or `null`: JSON has no infinity.
+fn number(value: f64, decimals: usize) -> String {
+    if value.is_finite() {
+        fixed(value, decimals)
+    } else {
+        "null".to_owned()
+    }
+}
+
+fn string(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if u32::from(letter) < 0x20 => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn test_items(info: &HeaderInfo) -> Vec<Item> {
+    let title = info.title_words().join("_").replace(' ', "_");
+    let mut items = vec![("test", string(&title))];
+    if let Some(vector) = info.events {
+        let using = format!("Using_{}_comp{vector}", info.device);
+        items.push(("Test with events", string(&using)));
+    }
+    if info.multicast {
+        items.push(("MultiCast_runs", string("on_UD")));
+    }
+    items.extend([
+        ("Dual_port", string(on_off(info.dual_port))),
+        ("Device", string(&info.device)),
+        ("Number_of_qps", info.qps.to_string()),
+        ("Transport_type", string(info.transport.name())),
+        ("Connection_type", string(info.connection.name())),
+        ("Using_SRQ", string(on_off(info.srq))),
+        ("PCIe_relax_order", string(info.relaxed_ordering.name())),
+    ]);
+    if info.relaxed_ordering_warning {
+        items.extend([
+            (
+                "WARNING1",
+                string("CPU is not PCIe relaxed ordering compliant"),
+            ),
+            (
+                "WARNING2",
+                string("You should disable PCIe RO with --disable_pcie_relaxed for both server and client"),
+            ),
+        ]);
+    }
+    items.push(("ibv_wr_API", string(on_off(info.wr_api))));
+    let above_one = |count: u32| Some(count).filter(|count| *count > 1);
+    let optional = |key, value: Option<u32>| value.map(|value| (key, value.to_string()));
+    items.extend(
+        [
+            optional("TX_depth", info.tx_depth),
+            optional("Post_List", above_one(info.post_list)),
+            optional("Recv_Post_List", above_one(info.recv_post_list)),
+            optional("RX_depth", info.rx_depth),
+            optional("CQ_Moderation", info.cq_moderation),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    items.extend([
+        ("Mtu", info.mtu.to_string()),
+        ("Link_type", string(info.link.name())),
+    ]);
+    items.extend(optional("GID_index", info.gid_index));
+    items.extend(optional(
+        "GID_index2",
+        info.gid_index2.filter(|_| info.dual_port),
+    ));
+    items.push(match info.limit {
+        Limit::Inline(bytes) => ("Max_inline_data", bytes.to_string()),
+        Limit::OutstandingReads(count) => ("Outstand_reads", count.to_string()),
+    });
+    items.extend([
+        ("rdma_cm_QPs", string(on_off(info.cm_qps))),
+        // Accelerator memory is not supported here; stock has the keys in every build.
+        ("Use_ROCm_memory", string("OFF")),
+        ("Use_MUSA_memory", string("OFF")),
+        ("Data_ex_method", string(exchange_name(info.cm_exchange))),
+    ]);
+    items.extend(optional("TOS", info.tos.filter(|_| info.cm_qps)));
+    items
+}
+
+fn result_items(results: &Results<'_>) -> Vec<Item> {
+    let head = |size: u64, iterations: u64| {
+        vec![
+            ("MsgSize", size.to_string()),
+            ("n_iterations", iterations.to_string()),
+        ]
+    };
+    match *results {
+        Results::Bandwidth { row, six_decimals } => {
+            let decimals = if six_decimals { 6 } else { 2 };
+            let mut items = head(row.size, row.iterations);
+            items.extend([
+                ("BW_peak", number(row.peak, decimals)),
+                ("BW_average", number(row.average, decimals)),
+                ("MsgRate", number(row.message_rate, 6)),
+            ]);
+            items
+        }
+        Results::Latency {
+            size,
+            iterations,
+            figures,
+        } => {
+            let mut items = head(size, iterations);
+            items.extend([
+                ("t_min", number(figures.min, 2)),
+                ("t_max", number(figures.max, 2)),
+                ("t_typical", number(figures.typical, 2)),
+                ("t_avg", number(figures.average, 2)),
+                ("t_stdev", number(figures.stdev, 2)),
+                ("percentile_99", number(figures.p99, 2)),
+                ("percentile_99.9", number(figures.p99_9, 2)),
+            ]);
+            items
+        }
+        Results::LatencyTimed {
+            size,
+            iterations,
+            figures,
+        } => {
+            let mut items = head(size, iterations);
+            items.extend([
+                ("t_avg", number(figures.average, 2)),
+                ("tps_average", number(figures.transactions, 2)),
+            ]);
+            items
+        }
+        Results::Single(single) => {
+            let (key, value) = match single {
+                SingleNumber::Bandwidth(value) => ("bw_avg", value),
+                SingleNumber::MessageRate(value) => ("msgRate_avg", value),
+                SingleNumber::Latency(value) => ("avg_lat", value),
+                SingleNumber::LatencyTimed(value) => ("t_avg", value),
+            };
+            vec![(key, number(value, 6))]
+        }
+    }
+}
+
+/// The latency tools leave the processor out when a single number is asked for.
+fn shows_cpu(results: &Results<'_>) -> bool {
+    !matches!(
+        results,
+        Results::Single(SingleNumber::Latency(_) | SingleNumber::LatencyTimed(_))
+    )
+}
+
+#[cfg(test)]
+mod tests;

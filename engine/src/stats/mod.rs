@@ -1,0 +1,18 @@
+//! From time stamps to the numbers of a report.
+//!
+//! All stamps are nanoseconds of the monotonic [`Clock`]; where stock divides
+//! cycles, we divide nanoseconds. The vectors for stamps are allocated before
+//! a run; marking a stamp only stores it.
+
+mod bandwidth;
+mod clock;
+mod cpu;
+mod cycles;
+mod latency;
+mod peak;
+
+pub use bandwidth::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
+pub use clock::Clock;
+pub use cpu::{CpuTimes, CpuTimesError};
+pub use cycles::CycleRate;
+pub use latency::{LatencyFigures, LatencySamples, Scale, SortedLatency, TimedLatency};
