@@ -1,0 +1,459 @@
+//! The resolved parameters of one run.
+
+use std::time::Duration;
+
+use super::tool::{Test, Tool, Verb};
+
+/// Path MTU of a queue pair (IBTA volume 1, 9.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathMtu {
+    /// 256 bytes.
+    Mtu256,
+    /// 512 bytes.
+    Mtu512,
+    /// 1024 bytes.
+    Mtu1024,
+    /// 2048 bytes.
+    Mtu2048,
+    /// 4096 bytes.
+    Mtu4096,
+}
+
+impl PathMtu {
+    /// Payload bytes per packet.
+    pub const fn bytes(self) -> u32 {
+        128 << self.code()
+    }
+
+    /// The code of `enum ibv_mtu` and of the wire: 1 for 256, 5 for 4096.
+    pub const fn code(self) -> u8 {
+        match self {
+            PathMtu::Mtu256 => 1,
+            PathMtu::Mtu512 => 2,
+            PathMtu::Mtu1024 => 3,
+            PathMtu::Mtu2048 => 4,
+            PathMtu::Mtu4096 => 5,
+        }
+    }
+
+    /// The MTU of exactly `bytes` bytes.
+    pub const fn from_bytes(bytes: i64) -> Option<PathMtu> {
+        match bytes {
+            256 => Some(PathMtu::Mtu256),
+            512 => Some(PathMtu::Mtu512),
+            1024 => Some(PathMtu::Mtu1024),
+            2048 => Some(PathMtu::Mtu2048),
+            4096 => Some(PathMtu::Mtu4096),
+            _ => None,
+        }
+    }
+
+    /// The MTU of a code 1 to 5.
+    pub const fn from_code(code: u8) -> Option<PathMtu> {
+        match code {
+            1 => Some(PathMtu::Mtu256),
+            2 => Some(PathMtu::Mtu512),
+            3 => Some(PathMtu::Mtu1024),
+            4 => Some(PathMtu::Mtu2048),
+            5 => Some(PathMtu::Mtu4096),
+            _ => None,
+        }
+    }
+}
+
+/// What `-m` asked for. A number that is no MTU is no parse error: stock
+/// perftest complains when it sees the port and runs with the active MTU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuRequest {
+    /// No `-m`, or `-m 0`: the port's active MTU.
+    #[default]
+    PortActive,
+    /// One of the five.
+    Exactly(PathMtu),
+    /// Any other number.
+    Invalid(i32),
+}
+
+/// Transport service (`-c`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ConnectionType {
+    /// Reliable connection.
+    #[default]
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Unreliable datagram.
+    Ud,
+    /// Extended reliable connection.
+    Xrc,
+    /// Dynamically connected (mlx5).
+    Dc,
+    /// Scalable reliable datagram (EFA).
+    Srd,
+}
+
+impl ConnectionType {
+    /// The name in options, headers and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ConnectionType::Rc => "RC",
+            ConnectionType::Uc => "UC",
+            ConnectionType::Ud => "UD",
+            ConnectionType::Xrc => "XRC",
+            ConnectionType::Dc => "DC",
+            ConnectionType::Srd => "SRD",
+        }
+    }
+}
+
+/// Which atomic operation (`-A`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtomicOperation {
+    /// `CMP_AND_SWAP`.
+    CompareAndSwap,
+    /// `FETCH_AND_ADD`.
+    #[default]
+    FetchAndAdd,
+}
+
+impl AtomicOperation {
+    /// The name in options, headers and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AtomicOperation::CompareAndSwap => "CMP_AND_SWAP",
+            AtomicOperation::FetchAndAdd => "FETCH_AND_ADD",
+        }
+    }
+}
+
+/// Traffic role. Without `--reversed` the process that was given a host is
+/// the client; with it the roles are swapped, not the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Passive side of a unidirectional test.
+    Server,
+    /// Side that sends, reads or swaps.
+    Client,
+}
+
+/// Message sizes of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// `-s`, or the default: bytes, 1 to 2147483647.
+    One(u32),
+    /// `-a`: 2 to 8388608 bytes in powers of two, UD up to the path MTU.
+    All,
+}
+
+impl Sizes {
+    /// Largest message under `-a`, in bytes.
+    pub const LARGEST_OF_ALL: u32 = 1 << 23;
+
+    /// Bytes of buffer one message needs at most.
+    pub const fn largest(self) -> u32 {
+        match self {
+            Sizes::One(bytes) => bytes,
+            Sizes::All => Sizes::LARGEST_OF_ALL,
+        }
+    }
+}
+
+/// How long the run lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// A number of messages per queue pair (`-n`), at least 5.
+    Iterations(u64),
+    /// `-D`: seconds, of which `margin` at each end are not measured.
+    /// `duration > 2 * margin` holds.
+    Timed {
+        /// Whole run, in seconds.
+        duration: u32,
+        /// Not measured at the beginning and at the end, in seconds each.
+        margin: u32,
+    },
+    /// `--run_infinitely`: one row per `interval` seconds, until interrupted.
+    Infinite {
+        /// Seconds between rows.
+        interval: u32,
+    },
+}
+
+impl Length {
+    /// True when a clock ends the run, or nothing does.
+    pub const fn is_timed(self) -> bool {
+        !matches!(self, Length::Iterations(_))
+    }
+}
+
+/// How many completions one poll asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polling {
+    /// Adapts while running.
+    Dynamic,
+    /// Always this many: 16, 64, or the value of `--cqe_poll`.
+    Fixed(u16),
+}
+
+/// Unit of `--rate_limit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateUnits {
+    /// 2^20 bytes per second (`M`).
+    MebibytesPerSecond,
+    /// 10^9 bits per second (`g`).
+    #[default]
+    GigabitsPerSecond,
+    /// Messages per second (`p`).
+    PacketsPerSecond,
+}
+
+/// Who limits the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimiter {
+    /// The sender's loop.
+    Software,
+    /// The static rate of the QP; by default, so that the software limiter
+    /// takes over, with a warning, when the QP or the link refuses.
+    HardwareOrSoftware,
+    /// The static rate of the QP or failure (`--rate_limit_type=HW`).
+    Hardware,
+}
+
+/// A rate limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateLimit {
+    /// Who limits.
+    pub limiter: RateLimiter,
+    /// Limit in `units`, greater than 0.
+    pub rate: f64,
+    /// Unit of `rate`.
+    pub units: RateUnits,
+    /// Messages sent back to back; the send queue depth unless given.
+    pub burst_size: u32,
+}
+
+/// Link layer (`--force-link`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// InfiniBand.
+    InfiniBand,
+    /// Ethernet (RoCE, iWARP).
+    Ethernet,
+}
+
+/// What goes to standard output (`--output`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Header, addresses and rows.
+    #[default]
+    Full,
+    /// Average bandwidth only.
+    Bandwidth,
+    /// Message rate only.
+    MessageRate,
+    /// Average latency only.
+    Latency,
+}
+
+/// Which device and port, and which of the port's addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceParams {
+    /// `-d`; the first device when absent.
+    pub name: Option<String>,
+    /// `--userspace`: the userspace NIC, even where a kernel device exists.
+    pub userspace: bool,
+    /// `-i`, from 1.
+    pub port: u8,
+    /// `-x`, 0 to 64; chosen from the port's table when absent.
+    pub gid_index: Option<u8>,
+    /// `--ipv6`: the automatic choice prefers IPv6 GIDs.
+    pub prefer_ipv6_gid: bool,
+    /// `--force-link`.
+    pub force_link: Option<LinkLayer>,
+    /// `--pkey_index`.
+    pub pkey_index: i32,
+    /// `--capture`: pcap file for both directions of the userspace NIC.
+    pub capture: Option<String>,
+    /// `--pin_cores`: CPUs this process may run on; empty for all.
+    pub pin_cores: Vec<u32>,
+}
+
+/// The packets' way: what goes into the address vector and the QP timers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathParams {
+    /// `-m`.
+    pub mtu: MtuRequest,
+    /// `-S`, 0 to 15.
+    pub service_level: u8,
+    /// `--tclass`, the traffic class byte of the GRH or IP header.
+    pub traffic_class: u8,
+    /// `--flow_label`, given to the queue pairs in turn; empty for 0.
+    pub flow_labels: Vec<u32>,
+    /// `--dlid`, instead of the peer's LID.
+    pub destination_lid: Option<u16>,
+    /// `-u`: local ACK timeout is 4.096 us * 2^n, 0 to 31.
+    pub qp_timeout: u8,
+}
+
+/// The dialogue with the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlParams {
+    /// `-p`.
+    pub tcp_port: u16,
+    /// `--bind_source_ip`: local address of the control connection.
+    pub bind_source_ip: Option<String>,
+    /// `--ipv6-addr`: the control connection is IPv6 only.
+    pub ipv6: bool,
+    /// `-z` or `-R`: parameters travel over an rdma_cm queue pair.
+    pub rdma_cm: bool,
+    /// `-R`: the test's queue pairs are connected by rdma_cm, too.
+    pub rdma_cm_qps: bool,
+    /// `-T`, with `-R` only.
+    pub type_of_service: Option<u8>,
+    /// `--retry_count`, of the connection manager.
+    pub cm_retry_count: u32,
+    /// `--peer-timeout`: longest wait for each step the peer has to take.
+    pub peer_timeout: Duration,
+    /// `--connect-retry`: how long a client tries again while nobody listens.
+    pub connect_retry: Duration,
+}
+
+/// What is printed and saved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReportParams {
+    /// `--output`.
+    pub output: Output,
+    /// `--report_gbits`.
+    pub gbits: bool,
+    /// `--report-both`.
+    pub both_directions: bool,
+    /// `-C`.
+    pub cycles: bool,
+    /// `-H`.
+    pub histogram: bool,
+    /// `-U`.
+    pub unsorted: bool,
+    /// False with `-N`, and where the rules switch the peak off.
+    pub peak: bool,
+    /// `--cpu_util`; needs a timed run.
+    pub cpu_utilization: bool,
+    /// `--out_json`: the file to write, `perftest_out.json` unless named.
+    pub json_file: Option<String>,
+    /// `-F`: no warning about the CPU's frequency.
+    pub ignore_cpu_frequency: bool,
+    /// `-w`, in the unit of the report.
+    pub minimum_bandwidth: Option<f32>,
+    /// `-y`, in millions per second. Judged only together with `-w`.
+    pub minimum_message_rate: Option<f32>,
+}
+
+/// Logging of fallbacks and of the dialogue, to standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Nothing that stock perftest would not say.
+    #[default]
+    Quiet,
+    /// `--verbose`: which fallback was taken and why.
+    Verbose,
+    /// `--debug`: every step.
+    Debug,
+}
+
+/// Everything a run needs, after all rules that need no device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Which of the eight tools.
+    pub tool: Tool,
+    /// `--write_with_imm` or `--send_with_imm`.
+    pub with_imm: bool,
+    /// `-c`.
+    pub connection: ConnectionType,
+    /// `-A`.
+    pub atomic: AtomicOperation,
+    /// The host to connect to; absent on the side that listens.
+    pub host: Option<String>,
+    /// `--loopback`: both ends in this process; `host` is absent.
+    pub loopback: bool,
+    /// `--reversed`.
+    pub reversed: bool,
+    /// Traffic role, `--reversed` applied.
+    pub machine: Machine,
+    /// `-b`.
+    pub bidirectional: bool,
+    /// `-s` and `-a`.
+    pub sizes: Sizes,
+    /// True when the user gave `-s` (UD limits depend on it).
+    pub size_given: bool,
+    /// `-n`, `-D`, `-f`, `--run_infinitely`.
+    pub length: Length,
+    /// `-q`, doublings applied: queue pairs on this side.
+    pub qps: u32,
+    /// `-t`, cut to the iterations.
+    pub tx_depth: u32,
+    /// `-r`, as the rules leave it.
+    pub rx_depth: u32,
+    /// `-Q`, as the rules leave it: one signalled request in so many.
+    pub cq_mod: u32,
+    /// The last, incomplete group of `cq_mod` requests is counted by itself.
+    pub fill_count: bool,
+    /// `-l`: requests per post.
+    pub post_list: u32,
+    /// `--recv_post_list`: receives per post.
+    pub recv_post_list: u32,
+    /// `-I`; the device's and tool's default when absent.
+    pub inline_size: Option<u32>,
+    /// `-o`; the device's maximum when absent.
+    pub outstanding_reads: Option<u32>,
+    /// `-e`, with the completion vector of `-X`.
+    pub events: Option<u32>,
+    /// `--use-srq`.
+    pub use_srq: bool,
+    /// `--mr_per_qp`.
+    pub mr_per_qp: bool,
+    /// `--cqe_poll`, `--disable_dynamic_polling`.
+    pub polling: Polling,
+    /// `--rate_limit` and company.
+    pub rate_limit: Option<RateLimit>,
+    /// `--latency_gap`: busy wait before each post of a latency test.
+    pub latency_gap: Duration,
+    /// `--perform_warm_up`.
+    pub warm_up: bool,
+    /// `--wait_destroy`: sleep before the resources go.
+    pub wait_destroy: Duration,
+    /// Relaxed ordering access flag; off with `--disable_pcie_relaxed`, and
+    /// always off in `ib_write_lat`, which polls the last byte of the data.
+    pub relaxed_ordering: bool,
+    /// `--use_old_post_send`.
+    pub old_post_send: bool,
+    /// `--no_lock`.
+    pub no_lock: bool,
+    /// `--seed`: reproducible packet sequence numbers.
+    pub seed: Option<u64>,
+    /// `--verbose`, `--debug`.
+    pub verbosity: Verbosity,
+    /// Device, port, GID.
+    pub device: DeviceParams,
+    /// Address vector and timers.
+    pub path: PathParams,
+    /// The dialogue with the peer.
+    pub control: ControlParams,
+    /// What is printed and saved.
+    pub report: ReportParams,
+}
+
+impl Params {
+    /// The operation.
+    pub const fn verb(&self) -> Verb {
+        self.tool.verb
+    }
+
+    /// Bandwidth or latency.
+    pub const fn test(&self) -> Test {
+        self.tool.test
+    }
+
+    /// True for SEND and for anything with immediate data: the responder
+    /// posts receives and sees completions.
+    pub const fn has_receive_completions(&self) -> bool {
+        matches!(self.tool.verb, Verb::Send) || self.with_imm
+    }
+}
