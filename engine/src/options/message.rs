@@ -12,6 +12,10 @@ use super::params::Params;
 pub const LINE: &str =
     "---------------------------------------------------------------------------------------\n";
 
+/// Every way out of the option layer exits with this code, `-h` and `-V`
+/// included: stock perftest does so, and scripts may look.
+pub const EXIT_FAILURE: i32 = 1;
+
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {

@@ -270,7 +270,7 @@ pub struct DeviceParams {
     /// `--force-link`.
     pub force_link: Option<LinkLayer>,
     /// `--pkey_index`.
-    pub pkey_index: i32,
+    pub pkey_index: u16,
     /// `--capture`: pcap file for both directions of the userspace NIC.
     pub capture: Option<String>,
     /// `--pin_cores`: CPUs this process may run on; empty for all.

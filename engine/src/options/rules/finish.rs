@@ -1,0 +1,168 @@
+//! From settings that passed the rules to the parameters of the run.
+
+use std::time::Duration;
+
+use super::queues::last_group_is_short;
+use crate::options::params::{
+    ControlParams, DeviceParams, Length, Machine, Params, PathParams, Polling, RateLimit,
+    RateLimiter, ReportParams, Sizes,
+};
+use crate::options::refusal::Refusal;
+use crate::options::settings::{Method, RateType, Settings};
+use crate::options::tool::{Test, Verb};
+
+/// Completions per poll unless chosen.
+const POLL_BATCH: u16 = 16;
+
+/// Command lines stock perftest takes and that cannot work.
+pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
+    if let (true, Some(host)) = (s.loopback, &s.host) {
+        return Err(Refusal::stricter(format!(
+            " --loopback runs both ends in this process, so there is no host to connect to: \
+             leave '{host}' out\n"
+        )));
+    }
+    for (option, list, depth_option, depth) in [
+        ("-l", s.post_list, "-t", s.tx_depth),
+        ("--recv_post_list", s.recv_post_list, "-r", s.rx_depth),
+    ] {
+        let used = option == "-l" || s.has_receive_completions();
+        if used && list > depth {
+            return Err(Refusal::stricter(format!(
+                " A list of {list} requests ({option}) does not fit into a queue of {depth} \
+                 ({depth_option}), so nothing could be posted: make {depth_option} at least \
+                 {list}, or {option} smaller\n"
+            )));
+        }
+    }
+    if s.rate_type.is_some() && s.rate.is_none() {
+        return Err(Refusal::stricter(
+            " --rate_limit_type without a rate limits nothing: add --rate_limit=<rate>\n",
+        ));
+    }
+    Ok(())
+}
+
+/// Everything the run needs.
+pub(super) fn params(s: Settings) -> Params {
+    let fill_count = last_group_is_short(&s);
+    let write_latency = s.tool.verb == Verb::Write && s.tool.test == Test::Latency;
+    Params {
+        tool: s.tool,
+        with_imm: s.with_imm,
+        connection: s.connection,
+        atomic: s.atomic,
+        machine: match s.is_traffic_server() {
+            true => Machine::Server,
+            false => Machine::Client,
+        },
+        loopback: s.loopback,
+        reversed: s.reversed,
+        bidirectional: s.bidirectional,
+        sizes: match s.method {
+            Method::AllSizes => Sizes::All,
+            // At most 2^31 - 1: checked when it was read.
+            _ => Sizes::One(s.size as u32),
+        },
+        size_given: s.size_given,
+        length: length(&s),
+        qps: s.qps,
+        tx_depth: s.tx_depth,
+        rx_depth: s.rx_depth,
+        cq_mod: s.cq_mod,
+        fill_count,
+        post_list: s.post_list,
+        recv_post_list: s.recv_post_list,
+        inline_size: s.inline_size,
+        outstanding_reads: s.outstanding_reads,
+        events: s.events.then(|| s.completion_vector.unwrap_or(0)),
+        use_srq: s.use_srq,
+        mr_per_qp: s.mr_per_qp,
+        polling: match s.dynamic_polling {
+            true => Polling::Dynamic,
+            false => Polling::Fixed(s.cqe_poll.unwrap_or(POLL_BATCH)),
+        },
+        rate_limit: rate_limit(&s),
+        latency_gap: Duration::from_micros(s.latency_gap.into()),
+        warm_up: s.warm_up,
+        wait_destroy: Duration::from_secs(s.wait_destroy.into()),
+        relaxed_ordering: !s.disable_pcie_relaxed && !write_latency,
+        old_post_send: s.old_post_send,
+        no_lock: s.no_lock,
+        seed: s.seed,
+        verbosity: s.verbosity,
+        device: DeviceParams {
+            name: s.device,
+            userspace: s.userspace,
+            port: s.ib_port,
+            gid_index: s.gid_index,
+            prefer_ipv6_gid: s.prefer_ipv6_gid,
+            force_link: s.force_link,
+            pkey_index: s.pkey_index,
+            capture: s.capture,
+            pin_cores: s.pin_cores,
+        },
+        path: PathParams {
+            mtu: s.mtu,
+            service_level: s.service_level,
+            traffic_class: s.traffic_class,
+            flow_labels: s.flow_labels,
+            destination_lid: s.destination_lid,
+            qp_timeout: s.qp_timeout,
+        },
+        control: ControlParams {
+            tcp_port: s.tcp_port,
+            bind_source_ip: s.bind_source_ip,
+            ipv6: s.ipv6_control,
+            rdma_cm: s.rdma_cm,
+            rdma_cm_qps: s.rdma_cm_qps,
+            type_of_service: s.type_of_service,
+            cm_retry_count: s.cm_retry_count,
+            peer_timeout: s.peer_timeout,
+            connect_retry: s.connect_retry,
+        },
+        report: ReportParams {
+            output: s.output,
+            gbits: s.gbits,
+            both_directions: s.report_both,
+            cycles: s.cycles,
+            histogram: s.histogram,
+            unsorted: s.unsorted,
+            peak: !s.no_peak,
+            cpu_utilization: s.cpu_utilization,
+            json_file: s.json.then_some(s.json_file),
+            ignore_cpu_frequency: s.ignore_cpu_frequency,
+            minimum_bandwidth: s.minimum_bandwidth,
+            minimum_message_rate: s.minimum_message_rate,
+        },
+        host: s.host,
+    }
+}
+
+fn length(s: &Settings) -> Length {
+    match (s.method, s.timed) {
+        (Method::Infinite, _) => Length::Infinite {
+            interval: s.duration,
+        },
+        (_, true) => Length::Timed {
+            duration: s.duration,
+            margin: s.margin.unwrap_or(0),
+        },
+        (_, false) => Length::Iterations(s.iterations),
+    }
+}
+
+fn rate_limit(s: &Settings) -> Option<RateLimit> {
+    let limiter = match s.rate_type? {
+        RateType::Software => RateLimiter::Software,
+        RateType::Hardware if s.rate_type_given => RateLimiter::Hardware,
+        RateType::Hardware => RateLimiter::HardwareOrSoftware,
+        RateType::PacketPacing => return None,
+    };
+    Some(RateLimit {
+        limiter,
+        rate: s.rate_value,
+        units: s.rate_units,
+        burst_size: s.burst_size,
+    })
+}

@@ -1,0 +1,63 @@
+//! Options stock perftest does not have.
+
+use std::time::Duration;
+
+use super::row::{Check, OptionRow, Section};
+use crate::options::params::Verbosity;
+use crate::options::refusal::Refusal;
+
+/// All long, so that no letter of stock perftest is taken.
+pub(super) const ROWS: &[OptionRow] = &[
+    OptionRow::flag(Section::Own, "loopback", |s| s.loopback = true)
+        .help("Both ends in this process; no host and no peer needed"),
+    OptionRow::flag(Section::Own, "userspace", |s| s.userspace = true)
+        .help("Take the userspace NIC even where there is a kernel device"),
+    OptionRow::text(Section::Own, "capture", "<file>", |s, v| {
+        s.capture = Some(v.to_owned());
+        Ok(())
+    })
+    .help("Save the packets of the userspace NIC, both directions, as pcap"),
+    OptionRow::text(Section::Own, "peer-timeout", "<seconds>", |s, v| {
+        s.peer_timeout = seconds("--peer-timeout", v)?;
+        match s.peer_timeout.is_zero() {
+            false => Ok(()),
+            true => Err(Refusal::option(
+                " --peer-timeout must be more than 0 seconds\n",
+            )),
+        }
+    })
+    .default(|_| "30".into())
+    .help("Longest wait for each step of the dialogue with the peer"),
+    OptionRow::text(Section::Own, "connect-retry", "<seconds>", |s, v| {
+        s.connect_retry = seconds("--connect-retry", v)?;
+        Ok(())
+    })
+    .default(|_| "0".into())
+    .help("A client tries so long again while nobody listens"),
+    OptionRow::number(
+        Section::Own,
+        "seed",
+        "<number>",
+        ("Seed", "uint64_t", Check::Range(0, i64::MAX)),
+        |s, v| s.seed = Some(v as u64),
+    )
+    .help("Reproducible packet sequence numbers"),
+    OptionRow::flag(Section::Own, "verbose", |s| {
+        s.verbosity = s.verbosity.max(Verbosity::Verbose);
+    })
+    .help("Say on stderr which fallback was taken and why"),
+    OptionRow::flag(Section::Own, "debug", |s| s.verbosity = Verbosity::Debug)
+        .help("Say on stderr every step"),
+];
+
+/// A century: more would overflow the clocks this is compared with.
+const LONGEST: f64 = 3.2e9;
+
+fn seconds(option: &str, text: &str) -> Result<Duration, Refusal> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=LONGEST).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(Refusal::option(format!(
+            " {option} {text} is not a time: give seconds, for example {option} 2.5\n"
+        ))),
+    }
+}

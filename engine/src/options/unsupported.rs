@@ -1,0 +1,71 @@
+//! What stock perftest can do and we cannot yet: the one list.
+//!
+//! Such an option is refused after all rules, so that a command line stock
+//! perftest refuses gets stock perftest's text. Removing a row makes the
+//! option work; nothing else has to change here.
+
+use super::params::ConnectionType;
+use super::refusal::Refusal;
+use super::settings::{RateType, Settings};
+
+/// Long name of an option, and what to do instead.
+const NOT_YET: &[(&str, &str)] = &[
+    ("rdma_cm", NO_RDMA_CM),
+    ("comm_rdma_cm", NO_RDMA_CM),
+    ("dualport", "run two processes, one per port (-i)"),
+    ("mcg", "use unicast UD (-c UD)"),
+    ("events", "leave -e out: completions are polled"),
+    (
+        "use-srq",
+        "leave it out: each queue pair has its own receive queue",
+    ),
+    ("use-null-mr", "leave it out: the buffer is ordinary memory"),
+    (
+        "use_hugepages",
+        "leave it out: the buffer is ordinary memory",
+    ),
+    ("odp", "leave it out: the buffer is pinned"),
+    ("mmap", "leave it out: the buffer is ordinary memory"),
+    (
+        "payload_file_path",
+        "leave it out: the buffer is random data",
+    ),
+    (
+        "report-counters",
+        "read the counters under /sys/class/infiniband/<dev>/ports/<port> before and after",
+    ),
+    ("data_validation", "leave it out at both ends"),
+    ("pin_cores", "start the command with taskset -c <list>"),
+    ("aes_xts", "leave the encryption options out at both ends"),
+];
+
+const NO_RDMA_CM: &str = "leave it out at both ends: parameters are exchanged over TCP";
+
+/// True when the option named `long` is on the list.
+pub(super) fn is_listed(long: &str) -> bool {
+    NOT_YET.iter().any(|(name, _)| *name == long)
+}
+
+/// Refuses what the run could not honour.
+pub(super) fn check(settings: &Settings) -> Result<(), Refusal> {
+    let connection = settings.connection;
+    if let ConnectionType::Xrc | ConnectionType::Dc | ConnectionType::Srd = connection {
+        return Err(Refusal::not_supported(format!(
+            " Connection type {} is not supported here yet: use RC (-c RC) at both ends\n",
+            connection.name()
+        )));
+    }
+    for long in &settings.given {
+        if let Some((_, instead)) = NOT_YET.iter().find(|(name, _)| name == long) {
+            return Err(Refusal::not_supported(format!(
+                " Option --{long} is not supported here yet: {instead}\n"
+            )));
+        }
+    }
+    if settings.rate_type == Some(RateType::PacketPacing) {
+        return Err(Refusal::not_supported(
+            " Packet pacing is not supported here: use --rate_limit_type=SW\n",
+        ));
+    }
+    Ok(())
+}
