@@ -58,16 +58,6 @@ impl Messages {
         self.0.push(Message { stream, text });
     }
 
-    /// Appends all of `later`.
-    pub fn append(&mut self, mut later: Messages) {
-        self.0.append(&mut later.0);
-    }
-
-    /// The messages in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Message> {
-        self.0.iter()
-    }
-
     /// True when there is nothing to print.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -146,5 +136,34 @@ impl Resolved {
             Outcome::Run(params) => Some(params),
             Outcome::Exit { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn messages_keep_their_order_and_streams() {
+        let mut messages = Messages::new();
+        assert!(messages.is_empty());
+        messages.out("a\n");
+        messages.err("b\n");
+        messages.out("c\n");
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        messages.print(&mut out, &mut err).unwrap();
+        assert_eq!(
+            (out.as_slice(), err.as_slice()),
+            (&b"a\nc\n"[..], &b"b\n"[..])
+        );
+        assert_eq!(messages.text(Stream::Stdout), "a\nc\n");
+        assert_eq!(messages.text(Stream::Stderr), "b\n");
+    }
+
+    #[test]
+    fn the_line_has_87_dashes() {
+        assert_eq!(LINE, "-".repeat(87) + "\n");
     }
 }

@@ -457,3 +457,21 @@ impl Params {
         matches!(self.tool.verb, Verb::Send) || self.with_imm
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_mtus_have_bytes_and_codes() {
+        for (code, bytes) in [(1, 256), (2, 512), (3, 1024), (4, 2048), (5, 4096)] {
+            let mtu = PathMtu::from_code(code);
+            assert_eq!(mtu, PathMtu::from_bytes(bytes));
+            assert_eq!(mtu.map(|mtu| i64::from(mtu.bytes())), Some(bytes));
+            assert_eq!(mtu.map(PathMtu::code), Some(code));
+        }
+        assert_eq!(PathMtu::from_code(0), None);
+        assert_eq!(PathMtu::from_code(6), None);
+        assert_eq!(PathMtu::from_bytes(1500), None);
+    }
+}

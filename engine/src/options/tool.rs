@@ -134,3 +134,18 @@ impl fmt::Display for Tool {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_found_by_the_name_of_their_program() {
+        for tool in Tool::ALL {
+            let path = format!("/usr/bin/{tool}");
+            assert_eq!(Tool::from_program(tool.name()), Some(tool));
+            assert_eq!(Tool::from_program(&path), Some(tool));
+        }
+        assert_eq!(Tool::from_program("raw_ethernet_bw"), None);
+    }
+}

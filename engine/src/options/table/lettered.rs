@@ -231,7 +231,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     .letter('T')
     .help("Type of service of rdma_cm queue pairs, 0 to 255; with -R"),
     OptionRow::number(
-        Section::RawEthernet,
+        Section::Hardware,
         "hop_limit",
         "<hops>",
         ("Hop Limit", INT, Check::Range(0, 255)),
@@ -406,7 +406,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     OptionRow::flag(Section::RawEthernet, "server", |_| {}).letter('Z'),
     OptionRow::flag(Section::RawEthernet, "client", |_| {}).letter('P'),
     OptionRow::flag(Section::RawEthernet, "mac_fwd", |_| {}).letter('v'),
-    OptionRow::refuse(Section::RawEthernet, "use_rss", None, || {
+    OptionRow::refuse(Section::Hardware, "use_rss", None, || {
         Refusal::option("RSS isn't supported\n")
     }),
     OptionRow::text(Section::Report, "report-counters", "<list>", |_, _| Ok(()))

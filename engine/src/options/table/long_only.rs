@@ -1,5 +1,6 @@
 //! Options without a letter.
 
+use super::cpu_list;
 use super::raw_ethernet;
 use super::row::{Check, OptionRow, Section, Tools};
 use crate::options::number;
@@ -217,8 +218,7 @@ pub(super) const SECOND: &[OptionRow] = &[
         |_, _| {},
     ),
     OptionRow::flag(Section::Traffic, "perform_warm_up", |s| s.warm_up = true)
-        .listed(Tools::SEND.not().and(Tools::BW))
-        .help("Some messages before the measurement"),
+        .help("Some messages before the measurement; not with SEND"),
     OptionRow::flag(Section::RawEthernet, "vlan_en", |_| {}),
     OptionRow::number(
         Section::RawEthernet,
@@ -335,8 +335,11 @@ pub(super) const SECOND: &[OptionRow] = &[
     OptionRow::flag(Section::Traffic, "data_validation_debug", |_| {})
         .listed(Tools::BW)
         .help("More about that check"),
-    OptionRow::text(Section::Queues, "pin_cores", "<list>", pin_cores)
-        .help("CPUs to run on, for example 0-3,8"),
+    OptionRow::text(Section::Queues, "pin_cores", "<list>", |s, v| {
+        s.pin_cores = cpu_list::parse(v, s.cpus)?;
+        Ok(())
+    })
+    .help("CPUs to run on, for example 0-3,8"),
 ];
 
 const fn raw_flow(long: &'static str, name: &'static str) -> OptionRow {
@@ -447,60 +450,5 @@ fn flow_labels(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
             ))),
         })
         .collect::<Result<_, _>>()?;
-    Ok(())
-}
-
-fn pin_cores(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
-    let cpus = i64::from(settings.cpus);
-    let decimal = |text: &str| -> Option<(i64, usize)> {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        (end > 0).then(|| (text[..end].parse().unwrap_or(i64::MAX), end))
-    };
-    let mut chosen = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        rest = rest.trim_start_matches(' ');
-        let (start, used) =
-            decimal(rest).ok_or_else(|| Refusal::option(" Invalid CPU number\n"))?;
-        rest = &rest[used..];
-        let mut end = start;
-        if let Some(range) = rest.strip_prefix('-') {
-            let (last, used) =
-                decimal(range).ok_or_else(|| Refusal::option(" Invalid CPU range end\n"))?;
-            rest = &range[used..];
-            end = last;
-            if start > end {
-                return Err(Refusal::option(format!(
-                    " Invalid CPU range: {start}-{end} (start > end)\n"
-                )));
-            }
-        }
-        if end >= cpus {
-            return Err(Refusal::option(format!(
-                " CPU {end} out of range. System has {cpus} cores (0-{}).\n",
-                cpus - 1
-            )));
-        }
-        chosen.extend((start..=end).map(|cpu| cpu as u32));
-        rest = match rest.strip_prefix(',') {
-            Some(next) => next,
-            None => match rest.chars().next() {
-                None => "",
-                Some(letter) => {
-                    return Err(Refusal::option(format!(
-                        " Invalid character in CPU list: '{letter}'\n"
-                    )));
-                }
-            },
-        };
-    }
-    if chosen.is_empty() {
-        return Err(Refusal::option(" Invalid CPU list format\n"));
-    }
-    chosen.sort_unstable();
-    chosen.dedup();
-    settings.pin_cores = chosen;
     Ok(())
 }

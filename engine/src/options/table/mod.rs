@@ -9,6 +9,7 @@
 //! they are in builds without those libraries.
 
 mod accelerators;
+mod cpu_list;
 mod lettered;
 mod long_only;
 mod own;

@@ -76,7 +76,7 @@ pub enum Section {
     Rate,
     /// Options stock perftest does not have.
     Own,
-    /// Accelerators, encryption, special adapters.
+    /// Accelerators, encryption, special adapters; refused.
     Hardware,
     /// Raw Ethernet tools; accepted and without effect.
     RawEthernet,
