@@ -8,7 +8,10 @@
 use std::io;
 use std::net::IpAddr;
 
+#[cfg(test)]
+pub(crate) mod testing;
 mod tx_queue;
+pub mod udp;
 
 pub use tx_queue::{TxPacket, TxQueue};
 
@@ -81,4 +84,30 @@ pub trait Link: Send {
     /// # Errors
     /// When the socket itself has failed.
     fn receive(&mut self, sink: &mut dyn PacketSink) -> io::Result<usize>;
+
+    /// Whether received packets must show their true traffic class and hop
+    /// limit, as UD's GRH image and ECN need them. A link that has them at no
+    /// cost shows them always; others show 0 and 64 until asked to do better.
+    ///
+    /// # Errors
+    /// When the socket itself has failed.
+    fn want_ip_fields(&mut self, wanted: bool) -> io::Result<()> {
+        let _ = wanted;
+        Ok(())
+    }
+}
+
+/// A link that lets others see what it sends.
+///
+/// What is sent isn't known before the link has sent it: the ICRC, the
+/// source port and the IPv4 identification are its own. So it shows each packet
+/// as the peer will receive it, with [`IpId::Known`]. Wrappers such as
+/// `capture::Capture` build on this; a wrapper that can itself be
+/// wrapped passes the tap on.
+pub trait Tappable: Link {
+    /// As [`Link::send`], and shows `tap` each packet that has been sent.
+    ///
+    /// # Errors
+    /// As [`Link::send`].
+    fn send_tapped(&mut self, tx: &mut TxQueue, tap: &mut dyn PacketSink) -> io::Result<()>;
 }
