@@ -457,6 +457,12 @@ impl Nic {
         Ok(self.qp(qpn)?.query())
     }
 
+    /// Whether a queue pair waits for acknowledgements.
+    #[must_use]
+    pub fn has_in_flight(&self, qpn: u32) -> bool {
+        self.qp(qpn).is_ok_and(QueuePair::has_in_flight)
+    }
+
     /// Queues send requests; [`Self::transmit`] starts them.
     ///
     /// # Errors

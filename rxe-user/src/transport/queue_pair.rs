@@ -542,6 +542,10 @@ impl QueuePair {
         self.responder.owes_reply() && self.responder.owes_only_ack()
     }
 
+    pub(crate) fn has_in_flight(&self) -> bool {
+        self.requester.has_in_flight()
+    }
+
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.state {
             QpState::Rts | QpState::Sqd => self.requester.deadline(),

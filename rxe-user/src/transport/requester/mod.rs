@@ -150,6 +150,11 @@ impl Requester {
         self.limits.max_rd_atomic
     }
 
+    /// Whether packets wait for their acknowledgement.
+    pub(crate) fn has_in_flight(&self) -> bool {
+        self.una != self.nxt
+    }
+
     /// Whether nothing is in flight and no message is half sent.
     pub(crate) fn is_drained(&self) -> bool {
         self.una == self.nxt && self.cursor_packet == 0

@@ -1,0 +1,331 @@
+//! An open device.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use verbs_sys::memory::MemoryRange;
+use verbs_sys::{
+    AccessFlags, AddressHandle, AddressVector, AsyncEvent, AtomicCapability, CompletionChannel,
+    CompletionQueue, Context, CqInit, Device, DeviceAttributes, EventSource, GidEntry, GidType,
+    LinkLayer, MemoryRegion, PathMtu, PortAttributes, PortState, ProtectionDomain, QpInit,
+    QueuePair, Result, SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
+};
+
+use super::channel::{Channel, Mailbox};
+use super::objects::{Cq, Domain, Qp, Region, Srq};
+use super::port::{Engine, Port};
+use super::{UserDevice, path_mtu};
+use crate::transport::{NicLimits, QpSettings, RoutedAddress};
+use crate::wire::DEFAULT_PKEY;
+
+/// Largest message: what the IB specification allows.
+const MAX_MESSAGE: u32 = 1 << 31;
+
+/// `IBV_PORT_CM_SUP` (uapi/rdma/ib_user_verbs.h).
+const PORT_CAP_CM: u32 = 1 << 16;
+
+/// Physical state "link up" (IBTA 14.2.5.6).
+const PHYS_STATE_LINK_UP: u8 = 5;
+
+/// Exponent of the longest time to acknowledge, as rxe has it.
+const LOCAL_CA_ACK_DELAY: u8 = 15;
+
+/// No assigned number: what rxe says, too.
+const VENDOR_ID: u32 = 0xff_ffff;
+
+/// What the objects of a context share.
+pub(crate) struct Inner {
+    pub(crate) port: Arc<Port>,
+    pub(crate) events: Arc<Mailbox<AsyncEvent>>,
+}
+
+/// An open device of the userspace NIC.
+pub(crate) struct UserContext {
+    device: UserDevice,
+    inner: Arc<Inner>,
+}
+
+impl UserContext {
+    pub(crate) fn new(device: UserDevice, port: Arc<Port>) -> Result<Arc<dyn Context>> {
+        let inner = Arc::new(Inner {
+            port,
+            events: Arc::new(Mailbox::new()?),
+        });
+        Ok(Arc::new(Self { device, inner }))
+    }
+
+    fn limits(engine: &Engine) -> NicLimits {
+        engine.nic.config().limits
+    }
+
+    fn check_port(port: u8) -> Result<()> {
+        if port == 1 {
+            return Ok(());
+        }
+        let (what, seen, expected) = ("port", port.to_string(), "1".into());
+        Err(VerbsError::InvalidArgument {
+            what,
+            seen,
+            expected,
+        })
+    }
+
+    fn domain<'a>(&self, pd: &'a dyn ProtectionDomain) -> Result<&'a Domain> {
+        pd.as_any()
+            .downcast_ref::<Domain>()
+            .filter(|domain| domain.belongs_to(&self.inner))
+            .ok_or(VerbsError::ForeignObject {
+                what: "protection domain",
+            })
+    }
+
+    fn cq<'a>(&self, cq: &'a dyn CompletionQueue) -> Result<&'a Cq> {
+        cq.as_any()
+            .downcast_ref::<Cq>()
+            .filter(|cq| cq.belongs_to(&self.inner))
+            .ok_or(VerbsError::ForeignObject {
+                what: "completion queue",
+            })
+    }
+
+    fn srq<'a>(&self, srq: &'a dyn SharedReceiveQueue) -> Result<&'a Srq> {
+        srq.as_any()
+            .downcast_ref::<Srq>()
+            .filter(|srq| srq.belongs_to(&self.inner))
+            .ok_or(VerbsError::ForeignObject {
+                what: "shared receive queue",
+            })
+    }
+}
+
+impl Context for UserContext {
+    fn device_name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn query_device(&self) -> Result<DeviceAttributes> {
+        let limits = Self::limits(&self.inner.port.lock());
+        let guid = self.device.node_guid();
+        Ok(DeviceAttributes {
+            fw_ver: env!("CARGO_PKG_VERSION").to_owned(),
+            node_guid: guid,
+            sys_image_guid: guid,
+            max_mr_size: u64::MAX,
+            page_size_cap: 0xffff_f000,
+            vendor_id: VENDOR_ID,
+            max_qp: limits.max_qp,
+            max_qp_wr: limits.max_qp_wr,
+            max_sge: limits.max_sge,
+            max_sge_rd: limits.max_sge,
+            max_cq: limits.max_cq,
+            max_cqe: limits.max_cqe,
+            max_mr: limits.max_mr,
+            max_pd: limits.max_pd,
+            max_qp_rd_atom: limits.max_rd_atomic.into(),
+            max_res_rd_atom: limits.max_qp.saturating_mul(limits.max_rd_atomic.into()),
+            max_qp_init_rd_atom: limits.max_rd_atomic.into(),
+            atomic_cap: AtomicCapability::Hca,
+            max_ah: limits.max_qp,
+            max_srq: limits.max_srq,
+            max_srq_wr: limits.max_qp_wr,
+            max_srq_sge: limits.max_sge,
+            max_pkeys: 1,
+            local_ca_ack_delay: LOCAL_CA_ACK_DELAY,
+            phys_port_cnt: 1,
+            ..DeviceAttributes::default()
+        })
+    }
+
+    fn query_port(&self, port: u8) -> Result<PortAttributes> {
+        Self::check_port(port)?;
+        let engine = self.inner.port.lock();
+        Ok(PortAttributes {
+            state: PortState::Active,
+            max_mtu: PathMtu::Mtu4096,
+            active_mtu: path_mtu(self.device.netdev()).unwrap_or(PathMtu::Mtu256),
+            gid_tbl_len: engine.nic.config().gids.len() as u32,
+            pkey_tbl_len: 1,
+            port_cap_flags: PORT_CAP_CM,
+            max_msg_sz: MAX_MESSAGE,
+            bad_pkey_cntr: engine.nic.counters().rx_bad_pkey.min(0xffff) as u32,
+            qkey_viol_cntr: engine.nic.counters().rx_bad_qkey.min(0xffff) as u32,
+            lid: 0,
+            phys_state: PHYS_STATE_LINK_UP,
+            link_layer: LinkLayer::Ethernet,
+        })
+    }
+
+    fn query_gid(&self, port: u8, index: u32) -> Result<GidEntry> {
+        Self::check_port(port)?;
+        let table = self.query_gid_table()?;
+        table
+            .get(index as usize)
+            .copied()
+            .ok_or_else(|| VerbsError::InvalidArgument {
+                what: "GID index",
+                seen: index.to_string(),
+                expected: format!("0 to {}", table.len().saturating_sub(1)),
+            })
+    }
+
+    fn query_gid_table(&self) -> Result<Vec<GidEntry>> {
+        let engine = self.inner.port.lock();
+        let netdev_index = self.device.netdev().index;
+        let entries = engine.nic.config().gids.iter().zip(0..);
+        Ok(entries
+            .map(|(gid, index)| GidEntry {
+                gid: *gid,
+                index,
+                port: 1,
+                gid_type: GidType::RoceV2,
+                netdev_index,
+            })
+            .collect())
+    }
+
+    fn query_pkey(&self, port: u8, index: u16) -> Result<u16> {
+        Self::check_port(port)?;
+        if index == 0 {
+            return Ok(DEFAULT_PKEY);
+        }
+        let (what, seen, expected) = ("P_Key index", index.to_string(), "0".into());
+        Err(VerbsError::InvalidArgument {
+            what,
+            seen,
+            expected,
+        })
+    }
+
+    fn alloc_pd(&self) -> Result<Box<dyn ProtectionDomain>> {
+        let pd = self.inner.port.lock().nic.alloc_pd()?;
+        Ok(Box::new(Domain::new(&self.inner, pd)))
+    }
+
+    fn reg_mr(
+        &self,
+        pd: &dyn ProtectionDomain,
+        range: MemoryRange,
+        access: AccessFlags,
+    ) -> Result<Box<dyn MemoryRegion>> {
+        let domain = self.domain(pd)?;
+        let (addr, len) = (range.addr(), range.len() as u64);
+        let keys = self
+            .inner
+            .port
+            .lock()
+            .nic
+            .register(domain.id(), range, access)?;
+        Ok(Box::new(Region::new(domain, keys, addr, len)))
+    }
+
+    fn create_comp_channel(&self) -> Result<Arc<dyn CompletionChannel>> {
+        Ok(Arc::new(Channel::new()?))
+    }
+
+    fn create_cq(&self, init: &CqInit<'_>) -> Result<Box<dyn CompletionQueue>> {
+        let channel = init
+            .channel
+            .map(|channel| own_channel(channel))
+            .transpose()?;
+        let mut engine = self.inner.port.lock();
+        let id = engine.nic.create_cq(init.depth)?;
+        if let Some(channel) = channel {
+            engine.set_channel(id, channel);
+        }
+        engine.set_owner(EventSource::Cq(id.handle()), Arc::clone(&self.inner.events));
+        drop(engine);
+        Ok(Box::new(Cq::new(&self.inner, id, init.depth)))
+    }
+
+    fn create_srq(
+        &self,
+        pd: &dyn ProtectionDomain,
+        init: &SrqInit<'_>,
+    ) -> Result<Box<dyn SharedReceiveQueue>> {
+        if init.xrc.is_some() {
+            return Err(VerbsError::Unsupported { what: "XRC" });
+        }
+        let domain = self.domain(pd)?;
+        let mut engine = self.inner.port.lock();
+        let srq = engine
+            .nic
+            .create_srq(domain.id(), init.max_wr, init.max_sge, init.limit)?;
+        engine.set_owner(
+            EventSource::Srq(srq.number()),
+            Arc::clone(&self.inner.events),
+        );
+        drop(engine);
+        Ok(Box::new(Srq::new(domain, srq)))
+    }
+
+    fn create_qp(
+        &self,
+        pd: &dyn ProtectionDomain,
+        init: &QpInit<'_>,
+    ) -> Result<Box<dyn QueuePair>> {
+        let domain = self.domain(pd)?;
+        let (send_cq, recv_cq) = (self.cq(init.send_cq)?, self.cq(init.recv_cq)?);
+        let srq = init.srq.map(|srq| self.srq(srq)).transpose()?;
+        if init.xrcd.is_some() {
+            return Err(VerbsError::Unsupported { what: "XRC" });
+        }
+        let settings = QpSettings {
+            qp_type: init.qp_type,
+            pd: domain.id(),
+            send_cq: send_cq.id(),
+            recv_cq: recv_cq.id(),
+            srq: srq.map(Srq::id),
+            cap: init.cap,
+            sq_sig_all: init.sq_sig_all,
+        };
+        let mut engine = self.inner.port.lock();
+        let qpn = engine.nic.create_qp(settings)?;
+        engine.set_owner(EventSource::Qp(qpn), Arc::clone(&self.inner.events));
+        drop(engine);
+        Ok(Box::new(Qp::new(
+            domain,
+            [send_cq, recv_cq],
+            srq,
+            qpn,
+            init,
+        )))
+    }
+
+    fn create_ah(
+        &self,
+        pd: &dyn ProtectionDomain,
+        av: &AddressVector,
+    ) -> Result<Box<dyn AddressHandle>> {
+        self.domain(pd)?;
+        let nic = &self.inner.port.lock().nic;
+        let route = nic.route(av.sgid_index, av.dgid, av.traffic_class, av.hop_limit)?;
+        Ok(Box::new(RoutedAddress { route }))
+    }
+
+    fn alloc_xrcd(&self) -> Result<Box<dyn XrcDomain>> {
+        Err(VerbsError::Unsupported { what: "XRC" })
+    }
+
+    fn progress(&self) {
+        let port = &self.inner.port;
+        port.progress.poll(&mut port.lock());
+    }
+
+    fn async_fd(&self) -> BorrowedFd<'_> {
+        self.inner.events.fd()
+    }
+
+    fn next_async_event(&self) -> Option<AsyncEvent> {
+        self.inner.events.take()
+    }
+}
+
+fn own_channel(channel: &Arc<dyn CompletionChannel>) -> Result<Arc<Mailbox<u32>>> {
+    channel
+        .as_any()
+        .downcast_ref::<Channel>()
+        .map(|channel| Arc::clone(&channel.mailbox))
+        .ok_or(VerbsError::ForeignObject {
+            what: "completion channel",
+        })
+}

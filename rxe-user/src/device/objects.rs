@@ -1,0 +1,348 @@
+//! The objects of a context, as the verbs traits want them. Each keeps alive
+//! what it was made from and releases itself when dropped.
+
+use std::any::Any;
+use std::sync::{Arc, MutexGuard};
+
+use verbs_sys::{
+    Completion, CompletionQueue, EventSource, MemoryRegion, Notify, PostError, ProtectionDomain,
+    QpAttributes, QpCapabilities, QpInit, QpType, QueuePair, ReceiveRequest, Result, SendRequest,
+    SharedReceiveQueue,
+};
+
+use super::context::Inner;
+use super::port::Engine;
+use crate::transport::{Acks, CqId, Keys, PdId, SrqId};
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.port.lock()
+    }
+}
+
+/// A domain of the NIC; released with the last object made in it.
+struct DomainHandle {
+    context: Arc<Inner>,
+    id: PdId,
+}
+
+impl Drop for DomainHandle {
+    fn drop(&mut self) {
+        let released = self.context.lock().nic.dealloc_pd(self.id);
+        debug_assert!(released.is_ok(), "objects keep their domain alive");
+    }
+}
+
+/// A protection domain.
+pub(crate) struct Domain {
+    handle: Arc<DomainHandle>,
+}
+
+impl Domain {
+    pub(crate) fn new(context: &Arc<Inner>, id: PdId) -> Self {
+        Self {
+            handle: Arc::new(DomainHandle {
+                context: Arc::clone(context),
+                id,
+            }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> PdId {
+        self.handle.id
+    }
+
+    pub(crate) fn belongs_to(&self, context: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.handle.context, context)
+    }
+}
+
+impl ProtectionDomain for Domain {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Registered memory.
+pub(crate) struct Region {
+    domain: Arc<DomainHandle>,
+    keys: Keys,
+    addr: u64,
+    len: u64,
+}
+
+impl Region {
+    pub(crate) fn new(domain: &Domain, keys: Keys, addr: u64, len: u64) -> Self {
+        Self {
+            domain: Arc::clone(&domain.handle),
+            keys,
+            addr,
+            len,
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let released = self.domain.context.lock().nic.deregister(self.keys.lkey);
+        debug_assert!(
+            released.is_ok(),
+            "a region is registered until it is dropped"
+        );
+    }
+}
+
+impl MemoryRegion for Region {
+    fn lkey(&self) -> u32 {
+        self.keys.lkey
+    }
+
+    fn rkey(&self) -> u32 {
+        self.keys.rkey
+    }
+
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+/// A completion queue of the NIC; released with the last queue pair that
+/// reports there.
+struct CqHandle {
+    context: Arc<Inner>,
+    id: CqId,
+}
+
+impl Drop for CqHandle {
+    fn drop(&mut self) {
+        let mut engine = self.context.lock();
+        engine.remove_channel(self.id);
+        engine.remove_owner(EventSource::Cq(self.id.handle()));
+        let released = engine.nic.destroy_cq(self.id);
+        debug_assert!(
+            released.is_ok(),
+            "queue pairs keep their completion queues alive"
+        );
+    }
+}
+
+/// A completion queue.
+pub(crate) struct Cq {
+    handle: Arc<CqHandle>,
+    depth: u32,
+}
+
+impl Cq {
+    pub(crate) fn new(context: &Arc<Inner>, id: CqId, depth: u32) -> Self {
+        Self {
+            handle: Arc::new(CqHandle {
+                context: Arc::clone(context),
+                id,
+            }),
+            depth,
+        }
+    }
+
+    pub(crate) fn id(&self) -> CqId {
+        self.handle.id
+    }
+
+    pub(crate) fn belongs_to(&self, context: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.handle.context, context)
+    }
+}
+
+impl CompletionQueue for Cq {
+    fn handle(&self) -> u32 {
+        self.handle.id.handle()
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        let progress = &self.handle.context.port.progress;
+        let mut engine = progress.lock();
+        let ready = engine.nic.poll_cq(self.handle.id, completions);
+        if ready > 0 || completions.is_empty() {
+            progress.note_poll();
+            return ready;
+        }
+        progress.poll(&mut engine);
+        engine.nic.poll_cq(self.handle.id, completions)
+    }
+
+    fn arm(&mut self, notify: Notify) {
+        let progress = &self.handle.context.port.progress;
+        progress.lock().nic.arm_cq(self.handle.id, notify);
+        progress.end_nap();
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A shared receive queue of the NIC; released with the last queue pair that
+/// draws from it.
+struct SrqHandle {
+    domain: Arc<DomainHandle>,
+    id: SrqId,
+}
+
+impl Drop for SrqHandle {
+    fn drop(&mut self) {
+        let mut engine = self.domain.context.lock();
+        engine.remove_owner(EventSource::Srq(self.id.number()));
+        let released = engine.nic.destroy_srq(self.id);
+        debug_assert!(
+            released.is_ok(),
+            "queue pairs keep their shared queues alive"
+        );
+    }
+}
+
+/// A shared receive queue.
+pub(crate) struct Srq {
+    handle: Arc<SrqHandle>,
+}
+
+impl Srq {
+    pub(crate) fn new(domain: &Domain, id: SrqId) -> Self {
+        Self {
+            handle: Arc::new(SrqHandle {
+                domain: Arc::clone(&domain.handle),
+                id,
+            }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> SrqId {
+        self.handle.id
+    }
+
+    pub(crate) fn belongs_to(&self, context: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.handle.domain.context, context)
+    }
+}
+
+impl SharedReceiveQueue for Srq {
+    fn number(&self) -> u32 {
+        self.handle.id.number()
+    }
+
+    fn post_recv(&mut self, requests: &[ReceiveRequest<'_>]) -> Result<(), PostError> {
+        self.handle
+            .domain
+            .context
+            .lock()
+            .nic
+            .post_srq_recv(self.handle.id, requests)
+    }
+
+    fn set_limit(&mut self, limit: u32) -> Result<()> {
+        self.handle
+            .domain
+            .context
+            .lock()
+            .nic
+            .set_srq_limit(self.handle.id, limit)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A queue pair.
+pub(crate) struct Qp {
+    qpn: u32,
+    qp_type: QpType,
+    cap: QpCapabilities,
+    domain: Arc<DomainHandle>,
+    _cqs: [Arc<CqHandle>; 2],
+    _srq: Option<Arc<SrqHandle>>,
+}
+
+impl Qp {
+    pub(crate) fn new(
+        domain: &Domain,
+        cqs: [&Cq; 2],
+        srq: Option<&Srq>,
+        qpn: u32,
+        init: &QpInit<'_>,
+    ) -> Self {
+        Self {
+            qpn,
+            qp_type: init.qp_type,
+            cap: init.cap,
+            domain: Arc::clone(&domain.handle),
+            _cqs: cqs.map(|cq| Arc::clone(&cq.handle)),
+            _srq: srq.map(|srq| Arc::clone(&srq.handle)),
+        }
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        let mut engine = self.domain.context.lock();
+        engine.remove_owner(EventSource::Qp(self.qpn));
+        engine.nic.destroy_qp(self.qpn);
+    }
+}
+
+impl QueuePair for Qp {
+    fn qpn(&self) -> u32 {
+        self.qpn
+    }
+
+    fn qp_type(&self) -> QpType {
+        self.qp_type
+    }
+
+    fn capabilities(&self) -> QpCapabilities {
+        self.cap
+    }
+
+    fn modify(&mut self, attributes: &QpAttributes) -> Result<()> {
+        let mut engine = self.domain.context.lock();
+        if self.qp_type == QpType::Ud {
+            // The GRH in front of each datagram shows them.
+            engine.want_ip_fields()?;
+        }
+        engine.nic.modify_qp(self.qpn, attributes)?;
+        engine.transmit(Acks::All);
+        Ok(())
+    }
+
+    fn query(&self) -> Result<QpAttributes> {
+        self.domain.context.lock().nic.query_qp(self.qpn)
+    }
+
+    /// A request on a quiet queue pair leaves at once. While others are under
+    /// way it waits for the next poll, which sends all that has gathered
+    /// together; the port's thread does it when nobody polls.
+    fn post_send(&mut self, requests: &[SendRequest<'_>]) -> Result<(), PostError> {
+        let progress = &self.domain.context.port.progress;
+        let mut engine = progress.lock();
+        let gather = engine.posted || engine.nic.has_in_flight(self.qpn);
+        let result = engine.nic.post_send(self.qpn, requests);
+        if gather {
+            progress.wake_sleeper();
+        } else {
+            engine.transmit(Acks::WithData);
+            progress.wake_for_deadline(&engine);
+        }
+        engine.posted = true;
+        result
+    }
+
+    fn post_recv(&mut self, requests: &[ReceiveRequest<'_>]) -> Result<(), PostError> {
+        self.domain.context.lock().nic.post_recv(self.qpn, requests)
+    }
+}

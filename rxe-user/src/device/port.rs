@@ -1,0 +1,353 @@
+//! One NIC on its sockets.
+//!
+//! A [`Port`] is the NIC, its link and its thread. Contexts of one process
+//! that open the same interface share it, since an address has only one port
+//! 4791; on `lo` there are addresses enough for everybody.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use verbs_sys::{AsyncEvent, EventSource, Gid, PathMtu, Result, VerbsError};
+
+use super::channel::Mailbox;
+use super::progress::{Progress, Worker};
+use super::{UserDevice, list_error, path_mtu};
+use crate::link::udp::{BindError, UdpLink, UdpOptions};
+use crate::link::{Link, TxQueue};
+use crate::time::Time;
+use crate::transport::{Acks, CqId, Nic, NicConfig, NicLimits, Receiver};
+
+/// Addresses of `lo` that contexts take, one each: 127.0.0.1 and up.
+const LOOPBACK_ADDRESSES: u8 = 64;
+
+/// Bytes of packets written between two sends; fits the second-level cache.
+const TX_ARENA: usize = 256 << 10;
+
+/// Packets written between two sends.
+const TX_PACKETS: usize = 512;
+
+/// Unacknowledged packets of a queue pair, if the receive buffer allows: what
+/// rxe has in flight at most.
+const MAX_WINDOW: usize = 128;
+
+/// Least number of packets in flight, however small the receive buffer is.
+const MIN_WINDOW: usize = 8;
+
+/// Ports of real interfaces that this process has open, by interface index.
+static PORTS: Mutex<Vec<(u32, Weak<Port>)>> = Mutex::new(Vec::new());
+
+/// A NIC, its link, and who is interested in what it does.
+pub(crate) struct Engine {
+    pub(crate) nic: Nic,
+    link: Box<dyn Link>,
+    tx: TxQueue,
+    start: Instant,
+    channels: HashMap<CqId, Arc<Mailbox<u32>>>,
+    owners: HashMap<EventSource, Arc<Mailbox<AsyncEvent>>>,
+    /// Requests were posted and not transmitted yet.
+    pub(crate) posted: bool,
+    /// The link has failed; said once.
+    failed: bool,
+}
+
+impl Engine {
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Receives, answers, sends again, and announces. Returns how many packets
+    /// came.
+    ///
+    /// An acknowledgement waits for one more call when packets keep coming: a
+    /// consumer that answers a message at once then sends both together.
+    pub(crate) fn progress(&mut self, acks: Acks) -> usize {
+        let overdue = self.nic.owes_acks();
+        let now = self.now();
+        let mut receiver = Receiver {
+            nic: &mut self.nic,
+            now,
+        };
+        let received = self.link.receive(&mut receiver);
+        let received = self.check(received).unwrap_or(0);
+        if self
+            .nic
+            .next_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.nic.handle_timers(now);
+        }
+        let acks = if overdue || received == 0 {
+            Acks::All
+        } else {
+            acks
+        };
+        self.transmit_at(now, acks);
+        received
+    }
+
+    /// Sends what is ready.
+    pub(crate) fn transmit(&mut self, acks: Acks) {
+        let now = self.now();
+        self.transmit_at(now, acks);
+    }
+
+    fn transmit_at(&mut self, now: Time, acks: Acks) {
+        self.posted = false;
+        loop {
+            let more = self.nic.transmit(now, &mut self.tx, acks);
+            if !self.tx.is_empty() {
+                let sent = self.link.send(&mut self.tx);
+                if self.check(sent).is_none() {
+                    self.tx.consume(usize::MAX);
+                }
+            }
+            if !more || !self.tx.is_empty() {
+                break;
+            }
+        }
+        self.announce();
+    }
+
+    /// Packets that wait because the socket takes no more.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.tx.is_empty()
+    }
+
+    fn announce(&mut self) {
+        while let Some(cq) = self.nic.next_notified() {
+            if let Some(channel) = self.channels.get(&cq) {
+                channel.post(cq.handle());
+            }
+        }
+        while let Some(event) = self.nic.next_event() {
+            if let Some(owner) = self.owners.get(&event.source) {
+                owner.post(event);
+            }
+        }
+    }
+
+    fn check<T>(&mut self, result: io::Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if !self.failed {
+                    self.failed = true;
+                    log::error!("the RoCE socket has failed: {error}");
+                }
+                None
+            }
+        }
+    }
+
+    pub(crate) fn set_channel(&mut self, cq: CqId, channel: Arc<Mailbox<u32>>) {
+        self.channels.insert(cq, channel);
+    }
+
+    pub(crate) fn remove_channel(&mut self, cq: CqId) {
+        self.channels.remove(&cq);
+    }
+
+    pub(crate) fn set_owner(&mut self, source: EventSource, owner: Arc<Mailbox<AsyncEvent>>) {
+        self.owners.insert(source, owner);
+    }
+
+    pub(crate) fn remove_owner(&mut self, source: EventSource) {
+        self.owners.remove(&source);
+    }
+
+    pub(crate) fn want_ip_fields(&mut self) -> Result<()> {
+        self.link
+            .want_ip_fields(true)
+            .map_err(|source| VerbsError::Io {
+                action: "ask for the IP header fields of received packets".into(),
+                source,
+            })
+    }
+}
+
+/// A NIC on its sockets, with the thread that serves it when nobody polls.
+pub(crate) struct Port {
+    pub(crate) progress: Arc<Progress>,
+    /// Stops the thread when dropped.
+    _worker: Worker,
+}
+
+impl Port {
+    /// Opens the port of a device, or joins one that this process has.
+    pub(crate) fn open(device: &UserDevice) -> Result<Arc<Self>> {
+        if device.netdev.loopback {
+            return Self::open_loopback(device);
+        }
+        let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+        ports.retain(|(_, port)| port.strong_count() > 0);
+        let index = device.netdev.index;
+        if let Some(port) = ports
+            .iter()
+            .find(|(other, _)| *other == index)
+            .and_then(|(_, port)| port.upgrade())
+        {
+            return Ok(port);
+        }
+        let addresses = bindable(device)?;
+        let link = UdpLink::bind(&addresses, &link_options(device))?;
+        let port = Self::start(device, link, &addresses)?;
+        ports.push((index, Arc::downgrade(&port)));
+        Ok(port)
+    }
+
+    /// Takes the first address of `lo` that is free, and `::1` if it is.
+    fn open_loopback(device: &UserDevice) -> Result<Arc<Self>> {
+        let options = link_options(device);
+        let has_v6 = device
+            .netdev
+            .ipv6_global()
+            .any(|address| address == Ipv6Addr::LOCALHOST);
+        let mut last_error = None;
+        for host in 1..=LOOPBACK_ADDRESSES {
+            let v4 = IpAddr::from(Ipv4Addr::new(127, 0, 0, host));
+            let mut addresses = vec![v4];
+            let mut bound = UdpLink::bind(&addresses, &options);
+            if bound.is_ok() && has_v6 {
+                drop(bound);
+                addresses.push(Ipv6Addr::LOCALHOST.into());
+                bound = UdpLink::bind(&addresses, &options).or_else(|_| {
+                    addresses.pop();
+                    UdpLink::bind(&addresses, &options)
+                });
+            }
+            match bound {
+                Ok(link) => return Self::start(device, link, &addresses),
+                Err(error @ BindError::PortHeld { .. }) => last_error = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last_error.map_or_else(no_address, Into::into))
+    }
+
+    fn start(device: &UserDevice, link: UdpLink, addresses: &[IpAddr]) -> Result<Arc<Self>> {
+        let port_mtu = path_mtu(&device.netdev).unwrap_or(PathMtu::Mtu256);
+        let fits = link.receive_window_packets(port_mtu.bytes() as usize);
+        let fits = fits.map_err(|source| VerbsError::Io {
+            action: "ask for the size of the receive buffer".into(),
+            source,
+        })?;
+        let window = fits.clamp(MIN_WINDOW, MAX_WINDOW);
+        log::debug!(
+            "{}: {} on {addresses:?}, path MTU {port_mtu}, receive buffer for {fits} packets, window {window}",
+            device.name,
+            "UDP port 4791",
+        );
+        let sockets = link
+            .fds()
+            .map(|fd| fd.try_clone_to_owned())
+            .collect::<io::Result<Vec<OwnedFd>>>()
+            .map_err(|source| VerbsError::Io {
+                action: "duplicate a socket".into(),
+                source,
+            })?;
+        let config = NicConfig {
+            gids: addresses.iter().copied().map(Gid::from_ip).collect(),
+            port_mtu,
+            window: window as u32,
+            limits: NicLimits::default(),
+        };
+        let link: Box<dyn Link> = Box::new(link);
+        let engine = Engine {
+            nic: Nic::new(config, os_random()?),
+            link,
+            tx: TxQueue::new(TX_ARENA, TX_PACKETS),
+            start: Instant::now(),
+            channels: HashMap::new(),
+            owners: HashMap::new(),
+            posted: false,
+            failed: false,
+        };
+        let progress = Arc::new(Progress::new(engine, sockets)?);
+        let worker = Worker::start(Arc::clone(&progress), &device.name)?;
+        Ok(Arc::new(Self {
+            progress,
+            _worker: worker,
+        }))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.progress.lock()
+    }
+}
+
+/// The addresses of a real interface, IPv4 first, then IPv6, then link-local:
+/// the order of the GID table. One that can't be bound yet (an IPv6 address
+/// under duplicate address detection) is left out.
+fn bindable(device: &UserDevice) -> Result<Vec<IpAddr>> {
+    let netdev = &device.netdev;
+    let v4 = netdev.ipv4().map(IpAddr::from);
+    let v6 = netdev.ipv6_global().map(IpAddr::from);
+    let link_local = netdev.ipv6_link_local().map(IpAddr::from);
+    let options = link_options(device);
+    let mut addresses = Vec::new();
+    for address in v4.chain(v6).chain(link_local) {
+        match UdpLink::bind(&[address], &options) {
+            Ok(_) => addresses.push(address),
+            Err(BindError::NotLocal(_)) => {
+                log::debug!("{}: {address} can't be used yet", device.name);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if addresses.is_empty() {
+        return Err(no_address());
+    }
+    Ok(addresses)
+}
+
+fn link_options(device: &UserDevice) -> UdpOptions {
+    UdpOptions {
+        interface: device.netdev.index,
+        ..UdpOptions::default()
+    }
+}
+
+fn no_address() -> VerbsError {
+    list_error(io::Error::new(
+        io::ErrorKind::AddrNotAvailable,
+        "the interface has no usable address",
+    ))
+}
+
+/// Random numbers for keys and QPNs, a block at a time.
+fn os_random() -> Result<crate::transport::Random> {
+    const BLOCK: usize = 64;
+    let fill = || {
+        let mut bytes = [0; 4 * BLOCK];
+        getrandom::fill(&mut bytes).map(|()| bytes)
+    };
+    // The first block tells whether there is a source at all.
+    let mut bytes = fill().map_err(|error| VerbsError::Io {
+        action: "get random numbers from the kernel".into(),
+        source: error.into(),
+    })?;
+    let mut used = 0;
+    Ok(Box::new(move || {
+        if used == BLOCK {
+            if let Ok(fresh) = fill() {
+                bytes = fresh;
+            }
+            used = 0;
+        }
+        let start = 4 * used;
+        used += 1;
+        bytes
+            .get(start..start + 4)
+            .and_then(|word| word.try_into().ok())
+            .map_or(0, u32::from_ne_bytes)
+    }))
+}
+
+/// What a port's thread waits for.
+pub(crate) fn as_fds(sockets: &[OwnedFd]) -> impl Iterator<Item = BorrowedFd<'_>> {
+    sockets.iter().map(AsFd::as_fd)
+}

@@ -1,0 +1,222 @@
+//! Who drives the protocol.
+//!
+//! The thread that polls does it itself: handing every packet from one thread
+//! to another costs more than the packet. A thread per port serves when nobody
+//! polls, such as behind the passive side of one-sided operations, and keeps
+//! out of the way while somebody does.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use verbs_sys::{Result, VerbsError};
+
+use super::channel::io_error;
+use super::port::{Engine, as_fds};
+use crate::transport::Acks;
+
+/// How long the thread leaves a port alone that somebody polls.
+const NAP: Duration = Duration::from_millis(2);
+
+/// How long the thread looks for packets before it sleeps until one comes:
+/// waking up costs about as much.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
+/// A port's engine, and how its users and its thread agree on who drives it.
+pub(crate) struct Progress {
+    engine: Mutex<Engine>,
+    sockets: Vec<OwnedFd>,
+    /// Counts up whenever a user drives the engine.
+    polls: AtomicU64,
+    /// Until when the thread sleeps (ns of the engine's clock); 0 when it is awake or
+    /// napping.
+    sleeps_until: AtomicU64,
+    /// The thread naps because somebody polls.
+    napping: AtomicBool,
+    stop: AtomicBool,
+    wake: EventFd,
+}
+
+impl Progress {
+    pub(crate) fn new(engine: Engine, sockets: Vec<OwnedFd>) -> Result<Self> {
+        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(|errno| io_error("create an eventfd", errno))?;
+        Ok(Self {
+            engine: Mutex::new(engine),
+            sockets,
+            polls: AtomicU64::new(0),
+            sleeps_until: AtomicU64::new(0),
+            napping: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            wake,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A user polls: drives the engine.
+    #[inline]
+    pub(crate) fn poll(&self, engine: &mut Engine) {
+        self.note_poll();
+        engine.progress(Acks::WithData);
+        self.wake_for_deadline(engine);
+    }
+
+    /// A user polls and finds what it wants without driving.
+    #[inline]
+    pub(crate) fn note_poll(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A user has started something and may never poll: the thread has to be
+    /// up when its timer runs out.
+    #[inline]
+    pub(crate) fn wake_for_deadline(&self, engine: &Engine) {
+        let sleeps_until = self.sleeps_until.load(Ordering::Relaxed);
+        if sleeps_until != 0
+            && engine
+                .nic
+                .next_deadline()
+                .is_some_and(|deadline| deadline.as_nanos() < sleeps_until)
+        {
+            self.sleeps_until.store(0, Ordering::Relaxed);
+            self.wake();
+        }
+    }
+
+    /// A user has left something to be sent: the thread does it if it sleeps
+    /// (one that naps will look soon, if the user doesn't poll before).
+    #[inline]
+    pub(crate) fn wake_sleeper(&self) {
+        if self.sleeps_until.swap(0, Ordering::Relaxed) != 0 {
+            self.wake();
+        }
+    }
+
+    /// A user is about to sleep: the thread has to take over now.
+    pub(crate) fn end_nap(&self) {
+        if self.napping.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // Fails only when it is readable anyway.
+        let _ = self.wake.write(1);
+    }
+
+    /// The thread: serves while nobody polls, naps while somebody does.
+    fn serve(&self) {
+        let mut seen = self.polls.load(Ordering::Relaxed);
+        while !self.stop.load(Ordering::Acquire) {
+            let polls = self.polls.load(Ordering::Relaxed);
+            if polls != seen {
+                seen = polls;
+                self.nap();
+            } else if self.drive(polls) {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Drives the engine until nothing has come for a while (`true`), or a
+    /// user polls.
+    fn drive(&self, seen: u64) -> bool {
+        let mut idle_since: Option<Instant> = None;
+        while self.polls.load(Ordering::Relaxed) == seen && !self.stop.load(Ordering::Acquire) {
+            if self.lock().progress(Acks::All) > 0 {
+                idle_since = None;
+                continue;
+            }
+            match idle_since {
+                Some(since) if since.elapsed() >= SPIN => return true,
+                Some(_) => std::hint::spin_loop(),
+                None => idle_since = Some(Instant::now()),
+            }
+        }
+        false
+    }
+
+    /// Leaves the port to whoever polls.
+    fn nap(&self) {
+        self.napping.store(true, Ordering::Relaxed);
+        self.wait(Some(NAP), false, false);
+        self.napping.store(false, Ordering::Relaxed);
+    }
+
+    /// Sleeps until a packet comes, a timer runs out, or somebody calls.
+    fn sleep(&self) {
+        let (timeout, blocked) = {
+            let engine = self.lock();
+            let deadline = engine.nic.next_deadline();
+            let until = deadline.map_or(NEVER, |deadline| deadline.as_nanos().max(1));
+            // Under the lock: whoever starts a timer later sees it.
+            self.sleeps_until.store(until, Ordering::Relaxed);
+            (
+                deadline.map(|deadline| deadline - engine.now()),
+                engine.is_blocked(),
+            )
+        };
+        self.wait(timeout, true, blocked);
+        self.sleeps_until.store(0, Ordering::Relaxed);
+    }
+
+    fn wait(&self, timeout: Option<Duration>, for_packets: bool, for_room: bool) {
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, for_room);
+        let sockets = as_fds(&self.sockets).take(if for_packets { usize::MAX } else { 0 });
+        let mut fds: Vec<PollFd<'_>> =
+            std::iter::once(PollFd::new(self.wake.as_fd(), PollFlags::POLLIN))
+                .chain(sockets.map(|fd| PollFd::new(fd, flags)))
+                .collect();
+        // A signal or an error ends the wait like a packet does; the next
+        // round finds out what there is to do.
+        let _ = ppoll(&mut fds, timeout.map(TimeSpec::from), None);
+        let _ = self.wake.read();
+    }
+}
+
+/// The thread of a port; dropping stops it and waits for it.
+pub(crate) struct Worker {
+    progress: Arc<Progress>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(crate) fn start(progress: Arc<Progress>, device: &str) -> Result<Self> {
+        let serving = Arc::clone(&progress);
+        let thread = thread::Builder::new()
+            .name(device.to_owned())
+            .spawn(move || serving.serve())
+            .map_err(|source| VerbsError::Io {
+                action: "start a thread".into(),
+                source,
+            })?;
+        Ok(Self {
+            progress,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.progress.stop.store(true, Ordering::Release);
+        self.progress.wake();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so on stderr.
+            let _ = thread.join();
+        }
+    }
+}
