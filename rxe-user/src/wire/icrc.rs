@@ -18,7 +18,7 @@ use crc32fast::Hasher;
 use super::bth::Bth;
 use super::flow::ROCE_UDP_PORT;
 use super::ip::{
-    DONT_FRAGMENT, IPV4_HEADER_LEN, IPV6_HEADER_LEN, IpError, IpPacket, IpUdp, PROTOCOL_UDP,
+    DONT_FRAGMENT, HeaderBytes, IPV4_UDP_LEN, IPV6_UDP_LEN, IpError, IpPacket, IpUdp, PROTOCOL_UDP,
     UDP_HEADER_LEN,
 };
 use super::packet::ICRC_LEN;
@@ -68,9 +68,6 @@ enum Addresses {
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-const IPV4_UDP: usize = IPV4_HEADER_LEN + UDP_HEADER_LEN;
-const IPV6_UDP: usize = IPV6_HEADER_LEN + UDP_HEADER_LEN;
-
 impl Envelope {
     #[inline]
     fn addresses(&self) -> Addresses {
@@ -92,11 +89,16 @@ impl Envelope {
 
     /// IPv4 and UDP header with type of service, time to live and both checksums set to ones.
     #[inline]
-    fn masked_v4(&self, src: Ipv4Addr, dst: Ipv4Addr, udp_payload_len: usize) -> [u8; IPV4_UDP] {
+    fn masked_v4(
+        &self,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+        udp_payload_len: usize,
+    ) -> [u8; IPV4_UDP_LEN] {
         let flags = if self.dont_fragment { DONT_FRAGMENT } else { 0 };
-        let mut header = [0xFF; IPV4_UDP];
+        let mut header = [0xFF; IPV4_UDP_LEN];
         header[0] = 0x45;
-        header[2..4].copy_from_slice(&length(IPV4_UDP, udp_payload_len));
+        header[2..4].copy_from_slice(&length(IPV4_UDP_LEN, udp_payload_len));
         header[4..6].copy_from_slice(&self.ipv4_id.to_be_bytes());
         header[6..8].copy_from_slice(&flags.to_be_bytes());
         header[9] = PROTOCOL_UDP;
@@ -110,9 +112,14 @@ impl Envelope {
 
     /// IPv6 and UDP header with traffic class, flow label, hop limit and checksum set to ones.
     #[inline]
-    fn masked_v6(&self, src: Ipv6Addr, dst: Ipv6Addr, udp_payload_len: usize) -> [u8; IPV6_UDP] {
+    fn masked_v6(
+        &self,
+        src: Ipv6Addr,
+        dst: Ipv6Addr,
+        udp_payload_len: usize,
+    ) -> [u8; IPV6_UDP_LEN] {
         let udp_len = length(UDP_HEADER_LEN, udp_payload_len);
-        let mut header = [0xFF; IPV6_UDP];
+        let mut header = [0xFF; IPV6_UDP_LEN];
         header[0] = 0x6F;
         header[4..6].copy_from_slice(&udp_len);
         header[6] = PROTOCOL_UDP;
@@ -215,7 +222,7 @@ pub fn solve_ipv4_id(envelope: &Envelope, packet: &[u8]) -> Option<u16> {
     match envelope.addresses() {
         Addresses::V4(..) => {
             // The identification ends, and its error enters the register, this far from the end.
-            let bytes_after = IPV4_UDP - IDENTIFICATION_END + covered.len();
+            let bytes_after = IPV4_UDP_LEN - IDENTIFICATION_END + covered.len();
             let error = rewind(delta, bytes_after + 2);
             // Two bytes of input touch only the low half of the register, first byte lowest.
             let [first, second, 0, 0] = error.to_le_bytes() else {
@@ -249,26 +256,28 @@ pub fn verify_ip_packet(ip_packet: &[u8]) -> Result<bool, IpError> {
 /// The ICRC as it should be, and as it is.
 fn check_ip_packet(ip_packet: &[u8]) -> Result<(u32, u32), IpError> {
     let packet = IpPacket::parse(ip_packet)?;
-    let headers = packet.header_bytes();
+    let header_len = packet.header_bytes().len();
     let (covered, received) = split(packet.udp_payload).ok_or(IpError::Truncated {
-        len: headers.len() + packet.udp_payload.len(),
-        needed: headers.len() + Bth::LEN + ICRC_LEN,
+        len: header_len + packet.udp_payload.len(),
+        needed: header_len + Bth::LEN + ICRC_LEN,
     })?;
-    let computed = if let Ok(mut masked) = <[u8; IPV4_UDP]>::try_from(headers) {
-        masked[1] = 0xFF;
-        masked[8] = 0xFF;
-        masked[10..12].fill(0xFF);
-        masked[26..28].fill(0xFF);
-        crc(&masked, covered)
-    } else if let Ok(mut masked) = <[u8; IPV6_UDP]>::try_from(headers) {
-        masked[0] |= 0x0F;
-        masked[1..4].fill(0xFF);
-        masked[7] = 0xFF;
-        masked[46..48].fill(0xFF);
-        crc(&masked, covered)
-    } else {
-        // `IpPacket` has no other lengths; an ICRC that cannot be right needs no panic.
-        !received
+    let computed = match packet.sized_header_bytes() {
+        HeaderBytes::V4(&header) => {
+            let mut masked = header;
+            masked[1] = 0xFF;
+            masked[8] = 0xFF;
+            masked[10..12].fill(0xFF);
+            masked[26..28].fill(0xFF);
+            crc(&masked, covered)
+        }
+        HeaderBytes::V6(&header) => {
+            let mut masked = header;
+            masked[0] |= 0x0F;
+            masked[1..4].fill(0xFF);
+            masked[7] = 0xFF;
+            masked[46..48].fill(0xFF);
+            crc(&masked, covered)
+        }
     };
     Ok((computed, received))
 }

@@ -15,6 +15,9 @@ pub const IPV6_HEADER_LEN: usize = 40;
 /// Bytes of a UDP header.
 pub const UDP_HEADER_LEN: usize = 8;
 
+pub(super) const IPV4_UDP_LEN: usize = IPV4_HEADER_LEN + UDP_HEADER_LEN;
+pub(super) const IPV6_UDP_LEN: usize = IPV6_HEADER_LEN + UDP_HEADER_LEN;
+
 pub(super) const PROTOCOL_UDP: u8 = 17;
 const VERSION_4_IHL_5: u8 = 0x45;
 pub(super) const DONT_FRAGMENT: u16 = 0x4000;
@@ -95,7 +98,14 @@ pub struct IpPacket<'a> {
     pub header: IpUdp,
     /// What UDP carries, without whatever an Ethernet frame adds behind the IP packet.
     pub udp_payload: &'a [u8],
-    headers: &'a [u8],
+    header_bytes: HeaderBytes<'a>,
+}
+
+/// IP and UDP header as they are in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderBytes<'a> {
+    V4(&'a [u8; IPV4_UDP_LEN]),
+    V6(&'a [u8; IPV6_UDP_LEN]),
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -182,12 +192,8 @@ impl<'a> IpPacket<'a> {
             dst_port: 0,
             udp_checksum: 0,
         };
-        Self::parse_udp(
-            bytes,
-            header,
-            IPV4_HEADER_LEN,
-            usize::from(ip.total_length.get()),
-        )
+        let total = usize::from(ip.total_length.get());
+        Self::parse_udp(bytes, header, total, HeaderBytes::V4)
     }
 
     fn parse_v6(bytes: &'a [u8]) -> Result<IpPacket<'a>, IpError> {
@@ -212,32 +218,32 @@ impl<'a> IpPacket<'a> {
             udp_checksum: 0,
         };
         let total = IPV6_HEADER_LEN + usize::from(ip.payload_length.get());
-        Self::parse_udp(bytes, header, IPV6_HEADER_LEN, total)
+        Self::parse_udp(bytes, header, total, HeaderBytes::V6)
     }
 
-    /// `total` is the length of the packet according to the IP header.
-    fn parse_udp(
+    /// `total` is the length of the packet according to the IP header; IP and UDP header are `N`
+    /// bytes.
+    fn parse_udp<const N: usize>(
         bytes: &'a [u8],
         header: IpUdp,
-        ip_header_len: usize,
         total: usize,
+        header_bytes: fn(&'a [u8; N]) -> HeaderBytes<'a>,
     ) -> Result<IpPacket<'a>, IpError> {
-        let needed = total.max(ip_header_len + UDP_HEADER_LEN);
         let truncated = IpError::Truncated {
             len: bytes.len().min(total),
-            needed,
+            needed: total.max(N),
         };
         let packet = bytes.get(..total).ok_or(truncated)?;
-        let datagram = packet.get(ip_header_len..).ok_or(truncated)?;
-        let (udp, udp_payload) = Udp::ref_from_prefix(datagram).map_err(|_| truncated)?;
-        let headers = packet
-            .get(..ip_header_len + UDP_HEADER_LEN)
-            .ok_or(truncated)?;
-        let udp_len = usize::from(udp.length.get());
-        if udp_len != datagram.len() {
+        let (headers, udp_payload) = packet.split_first_chunk::<N>().ok_or(truncated)?;
+        let (_, udp) = Udp::ref_from_suffix(headers).map_err(|_| truncated)?;
+        let (udp_len, room) = (
+            usize::from(udp.length.get()),
+            UDP_HEADER_LEN + udp_payload.len(),
+        );
+        if udp_len != room {
             return Err(IpError::LengthMismatch {
                 udp: udp_len,
-                ip: datagram.len(),
+                ip: room,
             });
         }
         let header = IpUdp {
@@ -249,14 +255,22 @@ impl<'a> IpPacket<'a> {
         Ok(IpPacket {
             header,
             udp_payload,
-            headers,
+            header_bytes: header_bytes(headers),
         })
     }
 
     /// IP and UDP header as they are in the packet: 28 bytes of IPv4, or 48 of IPv6.
     #[inline]
     pub fn header_bytes(&self) -> &'a [u8] {
-        self.headers
+        match self.header_bytes {
+            HeaderBytes::V4(bytes) => bytes,
+            HeaderBytes::V6(bytes) => bytes,
+        }
+    }
+
+    /// The same, with the length in the type.
+    pub(super) fn sized_header_bytes(&self) -> HeaderBytes<'a> {
+        self.header_bytes
     }
 }
 
@@ -267,7 +281,7 @@ pub(super) fn ipv4_header(
     dst: Ipv4Addr,
     udp_payload_len: usize,
 ) -> Result<[u8; IPV4_HEADER_LEN], IpError> {
-    let length = length_field(IPV4_HEADER_LEN + UDP_HEADER_LEN, udp_payload_len)?;
+    let length = length_field(IPV4_UDP_LEN, udp_payload_len)?;
     let mut bytes: [u8; IPV4_HEADER_LEN] = transmute!(Ipv4 {
         version_ihl: VERSION_4_IHL_5,
         tos: header.tos,

@@ -10,7 +10,7 @@
 //! | bytes | header | file |
 //! |---|---|---|
 //! | IPv4 or IPv6, UDP | [`IpUdp`] | [`ip`] |
-//! | 12 | [`Bth`], its [`Opcode`] and [`Psn`] | `bth`, `opcode`, `psn` |
+//! | 12 | [`Bth`], its [`Opcode`] and [`Psn`] | `bth`, `opcode`, `operation`, `psn` |
 //! | 4 | [`XrcEth`] | `xrceth` |
 //! | 8 | [`Deth`] | `deth` |
 //! | 4 | [`Feth`] | `feth` |
@@ -39,6 +39,7 @@ mod imm;
 pub mod ip;
 mod layout;
 mod opcode;
+mod operation;
 mod packet;
 mod psn;
 mod reth;
@@ -58,7 +59,8 @@ pub use header::ExtendedHeader;
 pub use imm::{Ieth, ImmDt};
 pub use ip::{IpError, IpPacket, IpUdp};
 pub use layout::Headers;
-pub use opcode::{MAX_HEADER_LEN, Opcode, Operation, PayloadClass, Service, header_len};
+pub use opcode::{MAX_HEADER_LEN, Opcode, Service, header_len};
+pub use operation::{Operation, PayloadClass};
 pub use packet::{ICRC_LEN, Packet, ParseError};
 pub use psn::{Msn, Psn};
 pub use reth::Reth;
