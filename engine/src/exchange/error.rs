@@ -281,7 +281,9 @@ impl ExchangeError {
                 Direction::Reading.stock_socket_line(side),
                 step.stock_failure(tool)
             ),
-            Self::NotTaken { step, .. } => write_failure(*step, Errno::EAGAIN.desc(), tool, side),
+            Self::NotTaken { step, .. } => {
+                write_failure(*step, &system_text(&Errno::EAGAIN.into()), tool, side)
+            }
             Self::Io { step, source, .. } => write_failure(*step, &system_text(source), tool, side),
             Self::TooOld { .. } => {
                 "Current implementation is not compatible with versions older than 5.70\n"
@@ -306,12 +308,14 @@ fn write_failure(step: Step, reason: &str, tool: Tool, side: Side) -> String {
     )
 }
 
-/// The system's text for an error as `perror` prints it.
+/// The system's text for an error as `perror` prints it: without the number
+/// that the standard library appends.
 pub(crate) fn system_text(error: &io::Error) -> String {
-    error.raw_os_error().map_or_else(
-        || error.to_string(),
-        |code| Errno::from_raw(code).desc().to_owned(),
-    )
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
 }
 
 fn reading_or_writing(direction: Direction) -> &'static str {

@@ -39,3 +39,6 @@ pub use session::{Agreement, Host, Negotiation, OUT_READS_LOWERED, Session};
 pub use step::{Direction, ReportField, Stage, Step};
 pub use version::{ANNOUNCED, VERSION_LEN, Version};
 pub use words::{Atomic, Connection, Ending, Measurement, Method, Side, Tool, Units, Verb};
+
+#[cfg(test)]
+mod tests;

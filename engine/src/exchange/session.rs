@@ -381,6 +381,6 @@ impl<C: Channel> Session<C> {
             return Ok(false);
         }
         let pending = self.channel.pending(step, MAX_KEY_LEN)?;
-        Ok(KeyForm::from_length(message.len() + pending).is_some())
+        Ok(pending > 0 && KeyForm::from_length(message.len() + pending).is_some())
     }
 }
