@@ -12,8 +12,12 @@ use std::time::Duration;
 
 use dialogue::{Dialogue, dialogues};
 use engine::exchange::{
-    Action, BLOCK_LEN, BandwidthReport, ExchangeError, Host, KeyForm, KeyRecord, ParameterBlock,
-    PortReport, Session, Side, Stage, TcpChannel, Timeouts, Version, check_gid_types, plan,
+    Action, BLOCK_LEN, BandwidthReport, ExchangeError, Host, KeyForm, KeyRecord, Method,
+    ParameterBlock, PortReport, Session, Side, Stage, TcpChannel, Timeouts, Version,
+    check_gid_types, plan,
+};
+use engine::report::columns::{
+    bandwidth_row, bandwidth_row_per_port, shows_six_decimals, single_number,
 };
 
 /// The other side.
@@ -263,5 +267,77 @@ fn golden_dialogues_replay_as_client() {
 fn golden_dialogues_replay_as_server() {
     for dialogue in dialogues() {
         replay(&dialogue, Side::Server);
+    }
+}
+
+/// The report in a side's messages: the last numbers before the closing handshake.
+fn last_report(dialogue: &Dialogue, side: Side) -> Option<BandwidthReport> {
+    let messages: Vec<&[u8]> = dialogue.of(side).collect();
+    let numbers = messages.iter().rev().skip(1);
+    let count = numbers.take_while(|message| message.len() == 8).count();
+    let ports = dialogue.command(side).reports_per_port();
+    let length = if ports { 9 } else { 5 };
+    (count >= length).then(|| {
+        Recorded {
+            next: messages.len() - 1 - length,
+            messages,
+        }
+        .report(ports)
+    })
+}
+
+/// What stock sent over the wire is what both ends then showed.
+#[test]
+fn golden_reports_are_the_rows_of_both_screens() {
+    for dialogue in dialogues().iter().filter(|dialogue| dialogue.succeeded) {
+        if dialogue.client_command.plan_input().method == Method::Infinite {
+            // Stopped by the user, it reports nothing of use.
+            continue;
+        }
+        let Some(screens) = &dialogue.screens else {
+            continue;
+        };
+        let Some(client) = last_report(dialogue, Side::Client) else {
+            continue;
+        };
+        let server = last_report(dialogue, Side::Server).unwrap();
+        let reversed = dialogue.client_command.is_reversed();
+        for (side, screen) in [Side::Client, Side::Server].into_iter().zip(screens) {
+            let (ours, theirs) = match side {
+                Side::Client => (&client, &server),
+                Side::Server => (&server, &client),
+            };
+            let own = dialogue.command(side);
+            let duplex = own.plan_input().duplex;
+            // Of a one-way run the active end's numbers are shown by both.
+            let active = if (side == Side::Client) == reversed {
+                theirs
+            } else {
+                ours
+            };
+            let row = if duplex {
+                ours.combined(theirs)
+            } else {
+                *active
+            };
+            let local_average = if duplex { ours.average } else { row.average };
+            let shown = if own.reports_per_port() {
+                bandwidth_row_per_port(&row, None)
+            } else {
+                bandwidth_row(&row, shows_six_decimals(own.units(), local_average), None)
+            };
+            let number = own.output().map(|output| match output {
+                "bandwidth" => single_number(row.average),
+                _ => single_number(row.message_rate),
+            });
+            let shown = number.unwrap_or(shown);
+            // The row up to the columns that differ between versions.
+            let start = shown.split("\t\t").next().unwrap();
+            assert!(
+                screen.contains(start),
+                "{} as {side:?}: {shown:?} is not in\n{screen}",
+                dialogue.name
+            );
+        }
     }
 }

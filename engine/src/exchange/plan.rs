@@ -168,3 +168,117 @@ fn latency_runs(input: &PlanInput) -> Vec<Action> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::words::Measurement;
+
+    fn input(verb: Verb, measurement: Measurement) -> PlanInput {
+        PlanInput {
+            tool: Tool { verb, measurement },
+            method: Method::Regular,
+            sizes: 23,
+            ending: Ending::Iterations,
+            duplex: false,
+            data_validation: false,
+            cm_connected: false,
+        }
+    }
+
+    /// Key records one way, and report exchanges, with so many QPs.
+    fn counts(input: &PlanInput, qps: usize) -> (usize, usize) {
+        let actions = plan(input);
+        let keys = actions.iter().map(|action| match action {
+            Action::Keys(_) => qps,
+            Action::Sync(_) | Action::Close => 1,
+            _ => 0,
+        });
+        let reports = actions.iter().filter(|action| **action == Action::Reports);
+        (keys.sum(), reports.count())
+    }
+
+    #[test]
+    fn tools_exchange_as_many_records_as_stock() {
+        use Measurement::{Bandwidth, Latency};
+        for (verb, measurement, expected) in [
+            (Verb::Write, Bandwidth, (5, 1)),
+            (Verb::Read, Bandwidth, (5, 1)),
+            (Verb::Atomic, Bandwidth, (5, 1)),
+            (Verb::WriteImm, Bandwidth, (5, 0)),
+            (Verb::Send, Bandwidth, (5, 0)),
+            (Verb::Write, Latency, (4, 0)),
+            (Verb::WriteImm, Latency, (5, 0)),
+            (Verb::Read, Latency, (5, 0)),
+            (Verb::Atomic, Latency, (5, 0)),
+            (Verb::Send, Latency, (5, 0)),
+        ] {
+            assert_eq!(counts(&input(verb, measurement), 1), expected, "{verb:?}");
+        }
+        // Every QP's record twice.
+        assert_eq!(counts(&input(Verb::Write, Bandwidth), 3), (9, 1));
+    }
+
+    #[test]
+    fn all_sizes_and_both_ways_have_more() {
+        let mut both = input(Verb::Write, Measurement::Bandwidth);
+        both.duplex = true;
+        assert_eq!(counts(&both, 1), (5, 1));
+        both.method = Method::All;
+        assert_eq!(counts(&both, 1), (50, 23));
+        both.duplex = false;
+        assert_eq!(counts(&both, 1), (5, 1));
+
+        let mut send = input(Verb::Send, Measurement::Bandwidth);
+        send.duplex = true;
+        assert_eq!(counts(&send, 1), (5, 1));
+        send.ending = Ending::Duration;
+        assert_eq!(counts(&send, 1), (5, 0));
+    }
+
+    #[test]
+    fn ib_send_bw_ends_a_size_after_its_reports_and_the_others_before() {
+        let order = |verb| {
+            let mut input = input(verb, Measurement::Bandwidth);
+            input.duplex = true;
+            input.method = Method::All;
+            let actions = plan(&input);
+            let at = |wanted| actions.iter().position(|action| *action == wanted);
+            at(Action::Reports) < at(Action::Sync(Stage::SizeEnd))
+        };
+        assert!(order(Verb::Send));
+        assert!(!order(Verb::Write));
+    }
+
+    #[test]
+    fn endless_runs_say_little() {
+        let mut endless = input(Verb::Write, Measurement::Bandwidth);
+        endless.method = Method::Infinite;
+        assert_eq!(counts(&endless, 1), (5, 1));
+        endless.duplex = true;
+        assert_eq!(counts(&endless, 1), (4, 0));
+        endless.duplex = false;
+        endless.tool.verb = Verb::Send;
+        assert_eq!(counts(&endless, 1), (5, 0));
+    }
+
+    #[test]
+    fn the_connection_manager_connects_before() {
+        let mut input = input(Verb::Send, Measurement::Latency);
+        assert!(plan(&input).contains(&Action::Connect));
+        let with = counts(&input, 1);
+        input.cm_connected = true;
+        assert!(!plan(&input).contains(&Action::Connect));
+        assert_eq!(counts(&input, 1), with);
+    }
+
+    #[test]
+    fn validation_both_ways_synchronises_before_it_stops() {
+        let mut input = input(Verb::Write, Measurement::Bandwidth);
+        input.data_validation = true;
+        let stop = Action::Sync(Stage::ValidationEnd);
+        assert!(!plan(&input).contains(&stop));
+        input.duplex = true;
+        assert!(plan(&input).contains(&stop));
+    }
+}

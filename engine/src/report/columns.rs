@@ -162,6 +162,17 @@ pub fn single_number(value: f64) -> String {
     format!("{}\n", fixed(value, 6))
 }
 
+/// The counters of `-W` below a row: names as given, and by how much they
+/// have grown since the last row.
+pub fn counter_lines(counters: &[(&str, u64)]) -> String {
+    let mut text: String = counters
+        .iter()
+        .map(|(name, growth)| format!("\t{name}={growth}\n"))
+        .collect();
+    text.push('\n');
+    text
+}
+
 /// The list of `-U` (all samples) or `-H` (sorted samples). After the last
 /// list follow line and titles again, then the row.
 pub fn sample_list(samples: impl Iterator<Item = f64>, cycles: bool) -> String {

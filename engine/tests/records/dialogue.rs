@@ -8,7 +8,9 @@
 use std::fs;
 use std::path::Path;
 
-use engine::exchange::{Connection, Ending, Measurement, Method, PlanInput, Side, Tool, Verb};
+use engine::exchange::{
+    Connection, Ending, Measurement, Method, PlanInput, Side, Tool, Units, Verb,
+};
 
 use crate::records::{entries, golden_folder, stock_cases};
 
@@ -18,8 +20,10 @@ pub(crate) struct Dialogue {
     pub(crate) client_command: Command,
     pub(crate) server_command: Command,
     pub(crate) messages: Vec<Message>,
-    /// What the ends said on stderr, where it was recorded.
+    /// What client and server said on stderr, where it was recorded.
     pub(crate) errors: Option<[String; 2]>,
+    /// What client and server said on stdout, where it was recorded.
+    pub(crate) screens: Option<[String; 2]>,
     /// Both ends ended well.
     pub(crate) succeeded: bool,
 }
@@ -96,6 +100,7 @@ fn handshake(path: &Path) -> Dialogue {
         server_command,
         messages,
         errors: None,
+        screens: None,
         succeeded,
     }
 }
@@ -107,7 +112,7 @@ fn stock_dialogue(case: &Path) -> Option<Dialogue> {
         let line = commands.lines().find_map(|line| line.strip_prefix(role))?;
         Some(Command::parse(line))
     };
-    let error = |name: &str| fs::read_to_string(case.join(name)).unwrap_or_default();
+    let said = |name: &str| fs::read_to_string(case.join(name)).unwrap_or_default();
     let exits = fs::read_to_string(case.join("exit.txt")).unwrap();
     Some(Dialogue {
         name: case.display().to_string(),
@@ -121,7 +126,8 @@ fn stock_dialogue(case: &Path) -> Option<Dialogue> {
                 message(direction, fields.nth(1).unwrap())
             })
             .collect(),
-        errors: Some([error("client.err"), error("server.err")]),
+        errors: Some([said("client.err"), said("server.err")]),
+        screens: Some([said("client.out"), said("server.out")]),
         succeeded: exits.split_ascii_whitespace().all(|exit| exit == "0"),
     })
 }
@@ -153,20 +159,20 @@ impl Command {
     }
 
     fn has(&self, names: &[&str]) -> bool {
-        self.arguments
-            .iter()
-            .any(|argument| names.contains(&argument.split('=').next().unwrap()))
+        self.arguments.iter().any(|argument| {
+            let name = argument.split('=').next().unwrap();
+            names.iter().any(|full| is_option(name, full))
+        })
     }
 
     fn value(&self, names: &[&str]) -> Option<&str> {
         let mut arguments = self.arguments.iter();
         while let Some(argument) = arguments.next() {
-            let (name, value) = argument
-                .split_once('=')
-                .map_or((argument.as_str(), None), |(name, value)| {
-                    (name, Some(value))
-                });
-            if names.contains(&name) {
+            let (name, value) = match argument.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (argument.as_str(), None),
+            };
+            if names.iter().any(|full| is_option(name, full)) {
                 return value.or_else(|| arguments.next().map(String::as_str));
             }
         }
@@ -199,27 +205,49 @@ impl Command {
     }
 
     pub(crate) fn connection(&self) -> Connection {
-        match self.value(&["-c", "--connection"]) {
-            None | Some("RC") => Connection::Rc,
-            Some("UC") => Connection::Uc,
-            Some("UD") => Connection::Ud,
-            Some(other) => panic!("unknown connection {other}"),
-        }
+        let name = self.value(&["-c", "--connection"]).unwrap_or("RC");
+        let number = Connection::NAMES.iter().position(|known| *known == name);
+        number
+            .and_then(|number| Connection::from_number(number as u32))
+            .unwrap_or_else(|| panic!("unknown connection {name}"))
+    }
+
+    fn is_duplex(&self) -> bool {
+        self.has(&["-b", "--bidirectional"])
     }
 
     pub(crate) fn qps(&self) -> usize {
         let qps: usize = self
             .value(&["-q", "--qp"])
             .map_or(1, |qps| qps.parse().unwrap());
-        qps * if self.has(&["-O", "--dualport"]) {
+        let one_way = matches!(self.connection(), Connection::Xrc | Connection::Dc);
+        let ports = if self.has(&["-O", "--dualport"]) {
             2
         } else {
             1
-        }
+        };
+        let ways = if one_way && self.is_duplex() { 2 } else { 1 };
+        qps * ports * ways
     }
 
     pub(crate) fn reports_per_port(&self) -> bool {
         self.has(&["--report-per-port"])
+    }
+
+    pub(crate) fn is_reversed(&self) -> bool {
+        self.has(&["--reversed"])
+    }
+
+    pub(crate) fn units(&self) -> Units {
+        if self.has(&["--report_gbits"]) {
+            Units::Gbits
+        } else {
+            Units::Mib
+        }
+    }
+
+    pub(crate) fn output(&self) -> Option<&str> {
+        self.value(&["--output"])
     }
 
     /// The control dialogue runs over the connection manager.
@@ -249,9 +277,14 @@ impl Command {
             } else {
                 Ending::Iterations
             },
-            duplex: self.has(&["-b", "--bidirectional"]),
+            duplex: self.is_duplex(),
             data_validation: self.has(&["--data_validation"]),
             cm_connected: self.has(&["-R", "--rdma_cm"]),
         }
     }
+}
+
+/// Long options may be cut short.
+fn is_option(given: &str, full: &str) -> bool {
+    given == full || (given.len() >= 6 && given.starts_with("--") && full.starts_with(given))
 }
