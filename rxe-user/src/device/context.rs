@@ -46,12 +46,12 @@ pub(crate) struct UserContext {
 }
 
 impl UserContext {
-    pub(crate) fn new(device: UserDevice, port: Arc<Port>) -> Result<Arc<dyn Context>> {
+    pub(crate) fn new(device: UserDevice, port: Arc<Port>) -> Result<Self> {
         let inner = Arc::new(Inner {
             port,
             events: Arc::new(Mailbox::new()?),
         });
-        Ok(Arc::new(Self { device, inner }))
+        Ok(Self { device, inner })
     }
 
     fn limits(engine: &Engine) -> NicLimits {
@@ -225,7 +225,7 @@ impl Context for UserContext {
     fn create_cq(&self, init: &CqInit<'_>) -> Result<Box<dyn CompletionQueue>> {
         let channel = init
             .channel
-            .map(|channel| own_channel(channel))
+            .map(own_channel)
             .transpose()?;
         let mut engine = self.inner.port.lock();
         let id = engine.nic.create_cq(init.depth)?;

@@ -98,7 +98,7 @@ impl Device for UserDevice {
     /// of 127.0.0.0/8 is local, each context takes an address of its own.
     fn open(&self) -> Result<Arc<dyn Context>> {
         let port = Port::open(self)?;
-        Ok(UserContext::new(self.clone(), port)?)
+        Ok(Arc::new(UserContext::new(self.clone(), port)?))
     }
 }
 
