@@ -109,6 +109,8 @@ pub struct Nic {
     ready: VecDeque<u32>,
     /// Slots of queue pairs that owe nothing but an acknowledgement.
     ack_ready: VecDeque<u32>,
+    /// How many queue pairs have an acknowledgement waiting for company.
+    acks_waiting: usize,
 }
 
 impl Nic {
@@ -130,6 +132,7 @@ impl Nic {
             timers: TimerHeap::default(),
             ready: VecDeque::new(),
             ack_ready: VecDeque::new(),
+            acks_waiting: 0,
         }
     }
 
@@ -370,6 +373,9 @@ impl Nic {
         if let Some(srq) = settings.srq {
             self.shared.srqs.remove_user(srq);
         }
+        if qp.ack_waits {
+            self.acks_waiting -= 1;
+        }
         self.ready.retain(|other| *other != slot);
         self.ack_ready.retain(|other| *other != slot);
         self.free_slots.push(slot);
@@ -541,10 +547,16 @@ impl Nic {
     pub fn transmit(&mut self, now: Time, tx: &mut TxQueue, acks: Acks) -> bool {
         if acks == Acks::All {
             while let Some(slot) = self.ack_ready.pop_front() {
-                if let Some(Some(qp)) = self.qps.get_mut(slot as usize) {
-                    qp.ack_scheduled = false;
+                let waits = match self.qps.get_mut(slot as usize) {
+                    Some(Some(qp)) => {
+                        qp.ack_queued = false;
+                        qp.ack_waits
+                    }
+                    _ => false,
+                };
+                if waits {
+                    self.make_ready(slot);
                 }
-                self.make_ready(slot);
             }
         }
         let turns = self.ready.len();
@@ -562,11 +574,21 @@ impl Nic {
             qp.scheduled = false;
             let turn = qp.transmit(now, tx, acks == Acks::All, &mut self.shared);
             arm_timer(&mut self.timers, qp, slot);
-            match turn {
-                Turn::Idle if qp.owes_only_ack() && !qp.ack_scheduled => {
-                    qp.ack_scheduled = true;
-                    self.ack_ready.push_back(slot);
+            let waits = turn == Turn::Idle && qp.owes_only_ack();
+            if waits != qp.ack_waits {
+                qp.ack_waits = waits;
+                if waits {
+                    self.acks_waiting += 1;
+                } else {
+                    self.acks_waiting -= 1;
                 }
+            }
+            // An entry stays when the acknowledgement leaves in company.
+            if waits && !qp.ack_queued {
+                qp.ack_queued = true;
+                self.ack_ready.push_back(slot);
+            }
+            match turn {
                 Turn::Idle => {}
                 Turn::More => self.make_ready(slot),
                 Turn::Full => {
@@ -583,7 +605,7 @@ impl Nic {
     /// Whether acknowledgements wait for company.
     #[must_use]
     pub fn owes_acks(&self) -> bool {
-        !self.ack_ready.is_empty()
+        self.acks_waiting > 0
     }
 
     /// When [`Self::handle_timers`] has something to do, at the latest.

@@ -138,8 +138,10 @@ pub(crate) struct QueuePair {
     window: u32,
     /// In the scheduler's queue.
     pub(crate) scheduled: bool,
-    /// In the queue of those that owe nothing but an acknowledgement.
-    pub(crate) ack_scheduled: bool,
+    /// Owes nothing but an acknowledgement, which waits for company.
+    pub(crate) ack_waits: bool,
+    /// In the queue of those whose acknowledgement waits, or did.
+    pub(crate) ack_queued: bool,
     /// Earliest entry in the timer heap.
     pub(crate) timer_entry: Option<Time>,
 }
@@ -179,7 +181,8 @@ impl QueuePair {
             drain_pending: false,
             window: 1,
             scheduled: false,
-            ack_scheduled: false,
+            ack_waits: false,
+            ack_queued: false,
             timer_entry: None,
         }
     }
