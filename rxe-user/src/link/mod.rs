@@ -8,6 +8,8 @@
 use std::io;
 use std::net::IpAddr;
 
+pub mod capture;
+pub mod sim;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tx_queue;
@@ -16,7 +18,7 @@ pub mod udp;
 pub use tx_queue::{TxPacket, TxQueue};
 
 /// UDP port of RoCEv2 (IBTA annex A17.4.5.3).
-pub const ROCE_PORT: u16 = 4791;
+pub const ROCE_PORT: u16 = crate::wire::ROCE_UDP_PORT;
 
 /// Where a packet goes and how: the variable parts of its IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,7 +104,7 @@ pub trait Link: Send {
 /// What is sent isn't known before the link has sent it: the ICRC, the
 /// source port and the IPv4 identification are its own. So it shows each packet
 /// as the peer will receive it, with [`IpId::Known`]. Wrappers such as
-/// `capture::Capture` build on this; a wrapper that can itself be
+/// [`capture::Capture`] build on this; a wrapper that can itself be
 /// wrapped passes the tap on.
 pub trait Tappable: Link {
     /// As [`Link::send`], and shows `tap` each packet that has been sent.
