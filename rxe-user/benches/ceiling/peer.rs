@@ -1,0 +1,159 @@
+//! The other process: this program once more.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+use super::link::LinkPort;
+use super::plain::Plain;
+use super::{Options, Result, pingpong, stream};
+
+/// The option that makes this program the peer of another.
+pub(crate) const FLAG: &str = "--peer";
+
+/// A way to send packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Plain,
+    Link,
+}
+
+/// What the peer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Takes a stream of packets with so many bytes.
+    Stream(usize),
+    /// Sends each packet back.
+    Pingpong,
+}
+
+impl Role {
+    /// Bytes in a packet of payload.
+    pub(crate) fn payload(self) -> usize {
+        match self {
+            Self::Stream(payload) => payload,
+            Self::Pingpong => 8,
+        }
+    }
+}
+
+/// The running process, killed when dropped.
+pub(crate) struct Peer {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn spawn(way: Way, role: Role, address: &str, options: Options) -> Result<Self> {
+        let way = match way {
+            Way::Plain => "plain",
+            Way::Link => "link",
+        };
+        let size = match role {
+            Role::Stream(payload) => payload.to_string(),
+            Role::Pingpong => "pingpong".to_owned(),
+        };
+        let pin = if options.pin { "pin" } else { "-" };
+        let mut child = Command::new(std::env::current_exe()?)
+            .args([FLAG, way, &size, address, pin])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().ok_or("the peer has no output")?;
+        if options.pin {
+            pin_to(0)?;
+        }
+        Ok(Self {
+            child,
+            output: BufReader::new(output),
+        })
+    }
+
+    /// The next line that the peer says.
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It may have gone by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A measurement that works with any kind of port.
+pub(crate) trait Measurement {
+    type Report;
+
+    fn run<P: super::port::Port>(&self, port: P) -> Result<Self::Report>;
+}
+
+/// Starts a peer, and runs a measurement with it.
+pub(crate) fn with<M: Measurement>(
+    way: Way,
+    role: Role,
+    options: Options,
+    measurement: &M,
+) -> Result<M::Report> {
+    match way {
+        Way::Plain => {
+            let mut port = Plain::new(role.payload())?;
+            let mut peer = Peer::spawn(way, role, &port.port()?.to_string(), options)?;
+            port.connect(peer.line()?.parse()?);
+            measurement.run(port)
+        }
+        Way::Link => {
+            let pid = std::process::id();
+            let port = LinkPort::new(pid, true, role.payload())?;
+            let mut peer = Peer::spawn(way, role, &pid.to_string(), options)?;
+            peer.line()?;
+            measurement.run(port)
+        }
+    }
+}
+
+/// Is the peer: way, role, address, and whether to stay on CPU 1.
+pub(crate) fn run(arguments: &mut impl Iterator<Item = String>) -> Result<()> {
+    let mut next = || arguments.next().ok_or("the peer needs more arguments");
+    let (way, size, address, pin) = (next()?, next()?, next()?, next()?);
+    let role = match size.as_str() {
+        "pingpong" => Role::Pingpong,
+        size => Role::Stream(size.parse()?),
+    };
+    if pin == "pin" {
+        pin_to(1)?;
+    }
+    if way == "plain" {
+        let mut port = Plain::new(role.payload())?;
+        port.connect(address.parse()?);
+        ready(&port.port()?.to_string())?;
+        serve(role, port)
+    } else {
+        let port = LinkPort::new(address.parse()?, false, role.payload())?;
+        ready("ready")?;
+        serve(role, port)
+    }
+}
+
+fn ready(line: &str) -> Result<()> {
+    println!("{line}");
+    Ok(std::io::stdout().flush()?)
+}
+
+fn serve<P: super::port::Port>(role: Role, port: P) -> Result<()> {
+    match role {
+        Role::Stream(payload) => stream::serve(port, payload),
+        Role::Pingpong => pingpong::serve(port),
+    }
+}
+
+fn pin_to(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+}
