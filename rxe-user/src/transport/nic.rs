@@ -335,7 +335,7 @@ impl Nic {
         if let Some(srq) = settings.srq {
             self.shared.srqs.add_user(srq);
         }
-        self.timers.reserve();
+        self.timers.reserve(slot);
         self.ready.reserve(self.qps.len());
         self.ack_ready.reserve(self.qps.len());
         Ok(qpn)
@@ -378,6 +378,7 @@ impl Nic {
         }
         self.ready.retain(|other| *other != slot);
         self.ack_ready.retain(|other| *other != slot);
+        self.timers.cancel(slot);
         self.free_slots.push(slot);
     }
 
@@ -624,7 +625,6 @@ impl Nic {
             else {
                 continue;
             };
-            qp.timer_entry = None;
             let transmit = qp.on_timer(now, &mut self.shared);
             arm_timer(&mut self.timers, qp, slot);
             if transmit {
@@ -711,12 +711,9 @@ fn find(qps: &mut [Option<Box<QueuePair>>], qpn: u32) -> Result<&mut QueuePair> 
 }
 
 /// Makes sure that the heap wakes no later than the queue pair's deadline.
-fn arm_timer(timers: &mut TimerHeap, qp: &mut QueuePair, slot: u32) {
-    if let Some(deadline) = qp.deadline()
-        && qp.timer_entry.is_none_or(|entry| entry > deadline)
-    {
-        timers.add(deadline, slot);
-        qp.timer_entry = Some(deadline);
+fn arm_timer(timers: &mut TimerHeap, qp: &QueuePair, slot: u32) {
+    if let Some(deadline) = qp.deadline() {
+        timers.wake_by(deadline, slot);
     }
 }
 

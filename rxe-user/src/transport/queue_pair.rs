@@ -142,8 +142,6 @@ pub(crate) struct QueuePair {
     pub(crate) ack_waits: bool,
     /// In the queue of those whose acknowledgement waits, or did.
     pub(crate) ack_queued: bool,
-    /// Earliest entry in the timer heap.
-    pub(crate) timer_entry: Option<Time>,
 }
 
 impl QueuePair {
@@ -183,7 +181,6 @@ impl QueuePair {
             scheduled: false,
             ack_waits: false,
             ack_queued: false,
-            timer_entry: None,
         }
     }
 
