@@ -67,6 +67,7 @@ impl CqTable {
             *place = None;
         }
         self.notified.retain(|notified| *notified != id);
+        self.overrun.retain(|overrun| *overrun != id);
         Ok(())
     }
 

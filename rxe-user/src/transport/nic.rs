@@ -396,6 +396,7 @@ impl Nic {
         let qp = find(qps, qpn)?;
         qp.modify(change, route, window, shared);
         self.schedule(qpn);
+        self.fail_overrun_users();
         Ok(())
     }
 
@@ -485,6 +486,7 @@ impl Nic {
             }
         }
         self.schedule(qpn);
+        self.fail_overrun_users();
         result
     }
 
@@ -499,11 +501,15 @@ impl Nic {
     ) -> Result<(), PostError> {
         let Self { qps, shared, .. } = self;
         let qp = find(qps, qpn).map_err(|source| PostError { posted: 0, source })?;
+        let mut result = Ok(());
         for (posted, request) in requests.iter().enumerate() {
-            qp.post_recv(request, shared)
-                .map_err(|source| PostError { posted, source })?;
+            if let Err(source) = qp.post_recv(request, shared) {
+                result = Err(PostError { posted, source });
+                break;
+            }
         }
-        Ok(())
+        self.fail_overrun_users();
+        result
     }
 
     /// Takes one packet through the checks (IBTA 9.6) to its queue pair.

@@ -329,7 +329,9 @@ impl QueuePair {
     }
 
     fn on_fault(&mut self, fault: Fault, shared: &mut Shared) {
-        if let Some(event) = fault.event {
+        if let Some(event) = fault.event
+            && self.state != QpState::Error
+        {
             shared
                 .events
                 .raise(event, EventSource::Qp(self.identity.qpn));
@@ -530,6 +532,7 @@ impl QueuePair {
                 Turn::More
             }
         };
+        self.report_drained(shared);
         match (requests, replies) {
             (Turn::Full, _) | (_, Turn::Full) => Turn::Full,
             (Turn::More, _) | (_, Turn::More) => Turn::More,

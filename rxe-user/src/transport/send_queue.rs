@@ -34,7 +34,7 @@ pub(crate) struct SendWqe {
     pub(crate) payload: Payload,
     /// Bytes of the message.
     pub(crate) length: u64,
-    /// PSN of its first packet, once it has been started.
+    /// PSN of its first packet, once that has been sent.
     pub(crate) first_psn: Option<Psn>,
     /// PSNs it takes: packets of a message, responses of a Read.
     pub(crate) packets: u32,
@@ -176,7 +176,7 @@ impl SendQueue {
                 self.store_inline(slot, &request.op, bytes)?,
             ),
         };
-        let packets = packets(&request.op, length, path_mtu)?;
+        let packets = packets(qp_type, &request.op, length, path_mtu)?;
         let wqe = SendWqe {
             wr_id: request.wr_id,
             op: request.op,
@@ -288,8 +288,8 @@ fn destination(qp_type: QpType, request: &SendRequest<'_>) -> Result<Option<UdDe
 }
 
 /// PSNs of a request (IBTA 9.7.2, 9.7.4.2): one per packet of a message or of
-/// a Read's response.
-fn packets(op: &SendOp, length: u64, path_mtu: PathMtu) -> Result<u32> {
+/// a Read's response. A datagram is one packet, or none if it doesn't fit.
+fn packets(qp_type: QpType, op: &SendOp, length: u64, path_mtu: PathMtu) -> Result<u32> {
     let invalid = |what, seen: String, expected: String| {
         Err(VerbsError::InvalidArgument {
             what,
@@ -323,7 +323,11 @@ fn packets(op: &SendOp, length: u64, path_mtu: PathMtu) -> Result<u32> {
                     format!("at most {max}"),
                 );
             }
-            Ok(packets as u32)
+            Ok(if qp_type == QpType::Ud {
+                1
+            } else {
+                packets as u32
+            })
         }
     }
 }

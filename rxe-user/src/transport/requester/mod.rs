@@ -180,9 +180,9 @@ impl Requester {
         }
         if self.rnr_until.is_none() && self.ack_deadline.is_some_and(|deadline| deadline <= now) {
             shared.counters.timeouts += 1;
+            // What was sent again may have been lost as well.
             self.went_back = false;
             self.retry(identity, WcStatus::RetryExceeded, shared)?;
-            self.ack_deadline = self.limits.timeout.map(|timeout| now + timeout);
             return Ok(true);
         }
         Ok(false)
@@ -224,8 +224,10 @@ impl Requester {
         Ok(())
     }
 
-    /// Makes `una` the next PSN to send (go-back-N).
+    /// Makes `una` the next PSN to send (go-back-N). The timer starts anew
+    /// with the first packet.
     fn go_back(&mut self) {
+        self.ack_deadline = None;
         self.send = self.una;
         self.cursor = self.queue.head();
         self.cursor_packet = self.packets_into_head();

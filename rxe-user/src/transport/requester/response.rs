@@ -92,8 +92,14 @@ impl Requester {
                     NakCode::RemoteAccessError => WcStatus::RemoteAccessError,
                     _ => WcStatus::RemoteOperationError,
                 };
-                self.acknowledge_before(identity, psn, now, shared);
-                Err(self.fail_head(identity, status, aeth.syndrome.into(), shared))
+                // The request at `psn` can't fail before an earlier Read has
+                // its data; asking for that again finds the peer dead.
+                match self.acknowledge_before(identity, psn, now, shared) {
+                    Walk::Reached => {
+                        Err(self.fail_head(identity, status, aeth.syndrome.into(), shared))
+                    }
+                    Walk::MissingResponse => self.retry(identity, WcStatus::RetryExceeded, shared),
+                }
             }
             Syndrome::Reserved(_) => {
                 shared.counters.rx_stale_responses += 1;
@@ -125,7 +131,8 @@ impl Requester {
             self.rnr_retries_left -= 1;
         }
         self.rnr_until = Some(now + rnr_wait(timer));
-        self.ack_deadline = None;
+        // The packet has arrived, so what comes next is another loss.
+        self.went_back = false;
         self.go_back();
         Ok(())
     }
@@ -262,10 +269,12 @@ impl Requester {
         walk
     }
 
-    /// `una` has moved: retries start anew, and so does the timer.
+    /// `una` has moved: retries start anew, and so does the timer; a peer that
+    /// was not ready is.
     fn on_progress(&mut self, now: Time) {
         self.reload_retries();
         self.went_back = false;
+        self.rnr_until = None;
         self.ack_deadline = match self.una == self.nxt {
             true => None,
             false => self.limits.timeout.map(|timeout| now + timeout),

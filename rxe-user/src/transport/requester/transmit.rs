@@ -82,7 +82,7 @@ impl Requester {
         Ok(Turn::More)
     }
 
-    /// Decides what may be sent, and gives a new request its PSNs.
+    /// Decides what may be sent.
     fn next(
         &mut self,
         identity: &Identity,
@@ -98,36 +98,28 @@ impl Requester {
             self.fault_at_cursor(identity, status, shared)?;
             return Ok(Next::Blocked);
         }
+        if wqe.first_psn.is_none() && !connection.starts_requests {
+            return Ok(Next::Blocked);
+        }
         if !identity.is_reliable() {
-            return Ok(Next::Request(self.started(wqe)));
+            return Ok(Next::Request(wqe));
         }
         let in_flight = self.send.diff(self.una).max(0) as u32;
         if self.rnr_until.is_some() || in_flight >= self.limits.window {
             return Ok(Next::Blocked);
         }
         if wqe.first_psn.is_none() {
-            let new_work = connection.starts_requests
-                && in_flight + wqe.packets < MAX_OUTSTANDING
-                && !(wqe.flags.contains(SendFlags::FENCE) && self.outstanding_reads > 0);
-            if !new_work || (wqe.packets == 0 && self.cursor != self.queue.head()) {
+            let waits_for_data = wqe.flags.contains(SendFlags::FENCE) && self.outstanding_reads > 0;
+            let waits_for_all = wqe.packets == 0 && self.cursor != self.queue.head();
+            let fits = in_flight + wqe.packets < MAX_OUTSTANDING;
+            if waits_for_data || waits_for_all || !fits {
                 return Ok(Next::Blocked);
             }
         }
         if wqe.awaits_response() && self.outstanding_reads >= self.limits.max_rd_atomic {
             return Ok(Next::Blocked);
         }
-        Ok(Next::Request(self.started(wqe)))
-    }
-
-    /// The request at the cursor, with its PSNs.
-    fn started(&mut self, mut wqe: SendWqe) -> SendWqe {
-        if wqe.first_psn.is_none() {
-            wqe.first_psn = Some(self.nxt);
-            if let Some(queued) = self.queue.get_mut(self.cursor) {
-                queued.first_psn = wqe.first_psn;
-            }
-        }
-        wqe
+        Ok(Next::Request(wqe))
     }
 
     /// Moves on after a packet.
@@ -137,6 +129,11 @@ impl Requester {
         } else {
             1
         };
+        if wqe.first_psn.is_none()
+            && let Some(queued) = self.queue.get_mut(self.cursor)
+        {
+            queued.first_psn = Some(self.send);
+        }
         let resent = self.send.is_before(self.nxt);
         self.send += sent;
         if self.send.is_after(self.nxt) {
