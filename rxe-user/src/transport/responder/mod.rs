@@ -11,7 +11,7 @@ use verbs_sys::{AccessFlags, EventKind, WcStatus};
 
 use super::placement::{ActiveReceive, ReceiveSource};
 use super::queue_pair::{Connection, Fault, Identity, Shared};
-use crate::wire::{Msn, NakCode, Packet, Psn};
+use crate::wire::{Msn, NakCode, Operation, Packet, Psn};
 use reply::ReplyQueue;
 
 pub(crate) use execute::{arrival, check_payload, check_range, follows};
@@ -232,11 +232,18 @@ impl Responder {
         let operation = packet.operation();
         if operation.is_send() || operation.is_write() {
             if packet.ack_request() {
-                self.replies.push_ack(self.expected - 1, self.msn);
+                let psn = self
+                    .replies
+                    .last_acknowledgeable(packet.psn(), self.expected);
+                self.replies.push_ack(psn, self.msn);
             }
             return Ok(());
         }
-        if let Some(reth) = packet.reth().filter(|_| packet.payload().is_empty()) {
+        let is_known = !matches!(operation, Operation::Flush | Operation::AtomicWrite);
+        if !is_known || !packet.payload().is_empty() {
+            return Ok(());
+        }
+        if let Some(reth) = packet.reth() {
             let mtu = connection.path_mtu.bytes();
             if !self.replies.repeats_read(packet.psn(), &reth, mtu) {
                 return Ok(());

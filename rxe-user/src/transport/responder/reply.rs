@@ -43,9 +43,32 @@ enum Reply {
         length: u32,
         next: u32,
         packets: u32,
+        repeated: bool,
     },
     /// The value before an atomic.
-    Atomic { psn: Psn, msn: Msn, original: u64 },
+    Atomic {
+        psn: Psn,
+        msn: Msn,
+        original: u64,
+        repeated: bool,
+    },
+}
+
+impl Reply {
+    /// The first answer to a Read or atomic, for which the peer may keep only
+    /// so many waiting.
+    fn takes_resource(&self) -> bool {
+        matches!(
+            self,
+            Self::Read {
+                repeated: false,
+                ..
+            } | Self::Atomic {
+                repeated: false,
+                ..
+            }
+        )
+    }
 }
 
 /// A Read or atomic that may be asked for again (IBTA 9.7.5.1.3).
@@ -87,10 +110,10 @@ impl ReplyQueue {
         self.queue.reserve(self.capacity());
     }
 
-    /// Between two Reads or atomics there is at most one acknowledgement; the
-    /// rest is for repeated ones and the last NAK.
+    /// Each Read or atomic can be there twice, once repeated; between two of
+    /// these answers are at most a NAK and an ACK.
     fn capacity(&self) -> usize {
-        4 * self.depth + 4
+        6 * self.depth + 4
     }
 
     pub(super) fn clear(&mut self) {
@@ -99,52 +122,60 @@ impl ReplyQueue {
         self.closed = false;
     }
 
-    /// Whether one more Read or atomic may be outstanding.
+    /// Whether one more Read or atomic may be outstanding. Repeated ones don't
+    /// count: the network may have made them.
     pub(super) fn has_resource(&self) -> bool {
-        let unanswered = self
-            .queue
-            .iter()
-            .filter(|reply| !matches!(reply, Reply::Acknowledge { .. }))
-            .count();
-        unanswered < self.depth
+        let unanswered = self.queue.iter().filter(|reply| reply.takes_resource());
+        unanswered.count() < self.depth
     }
 
+    /// The last PSN that may be acknowledged to a peer that repeats the Send
+    /// or Write at `psn`: not one behind a later Read or atomic, whose answer
+    /// the peer may still lack.
+    pub(super) fn last_acknowledgeable(&self, psn: Psn, expected: Psn) -> Psn {
+        let unanswered = self
+            .resources
+            .iter()
+            .find(|resource| resource.psn.is_after(psn) && resource.psn.is_before(expected));
+        unanswered.map_or(expected, |resource| resource.psn) - 1
+    }
+
+    /// Acknowledges everything up to `psn`, unless an answer at the end of
+    /// the queue says so already.
     pub(super) fn push_ack(&mut self, psn: Psn, msn: Msn) {
         let syndrome = Syndrome::Ack {
             credits: Syndrome::NO_CREDITS,
         };
         let ack = Reply::Acknowledge { psn, msn, syndrome };
         match self.queue.back_mut() {
+            Some(Reply::Acknowledge {
+                psn: said,
+                syndrome: Syndrome::Ack { .. },
+                ..
+            }) if !psn.is_after(*said) => {}
             Some(
                 last @ Reply::Acknowledge {
                     syndrome: Syndrome::Ack { .. },
                     ..
                 },
             ) => *last = ack,
+            // A NAK acknowledges what comes before it.
+            Some(Reply::Acknowledge { psn: refused, .. }) if psn.is_before(*refused) => {}
             _ => self.push(ack),
         }
     }
 
     pub(super) fn push_rnr_nak(&mut self, psn: Psn, msn: Msn, timer: u8) {
-        self.push(Reply::Acknowledge {
-            psn,
-            msn,
-            syndrome: Syndrome::RnrNak { timer },
-        });
+        self.push_nak(psn, msn, Syndrome::RnrNak { timer });
     }
 
     pub(super) fn push_sequence_nak(&mut self, psn: Psn, msn: Msn) {
-        let syndrome = Syndrome::Nak(NakCode::PsnSequenceError);
-        self.push(Reply::Acknowledge { psn, msn, syndrome });
+        self.push_nak(psn, msn, Syndrome::Nak(NakCode::PsnSequenceError));
     }
 
     /// A NAK after which nothing more is answered.
     pub(super) fn push_final_nak(&mut self, psn: Psn, msn: Msn, code: NakCode) {
-        self.push(Reply::Acknowledge {
-            psn,
-            msn,
-            syndrome: Syndrome::Nak(code),
-        });
+        self.push_nak(psn, msn, Syndrome::Nak(code));
         self.closed = true;
     }
 
@@ -152,6 +183,22 @@ impl ReplyQueue {
     pub(super) fn push_final_ack(&mut self, psn: Psn, msn: Msn) {
         self.push_ack(psn, msn);
         self.closed = true;
+    }
+
+    /// A NAK in place of all answers that are owed.
+    fn give_up(&mut self, psn: Psn, msn: Msn, code: NakCode) {
+        self.queue.clear();
+        self.closed = false;
+        self.push_final_nak(psn, msn, code);
+    }
+
+    /// A NAK acknowledges what comes before it, so it takes the place of
+    /// acknowledgements and earlier NAKs at the end of the queue.
+    fn push_nak(&mut self, psn: Psn, msn: Msn, syndrome: Syndrome) {
+        while let Some(Reply::Acknowledge { .. }) = self.queue.back() {
+            self.queue.pop_back();
+        }
+        self.push(Reply::Acknowledge { psn, msn, syndrome });
     }
 
     pub(super) fn push_read(&mut self, psn: Psn, packets: u32, reth: &Reth, msn: Msn) {
@@ -174,6 +221,7 @@ impl ReplyQueue {
             length,
             next: 0,
             packets,
+            repeated: false,
         });
     }
 
@@ -186,7 +234,12 @@ impl ReplyQueue {
             rkey,
             kind,
         });
-        self.push(Reply::Atomic { psn, msn, original });
+        self.push(Reply::Atomic {
+            psn,
+            msn,
+            original,
+            repeated: false,
+        });
     }
 
     /// Whether a Read is, or is the end of, one that is remembered: same key,
@@ -211,6 +264,10 @@ impl ReplyQueue {
         };
         let packets = resource.packets - psn.diff(resource.psn) as u32;
         let Reth { va, rkey, length } = *reth;
+        let end = psn + packets;
+        let running = self.queue.iter_mut().find(
+            |reply| matches!(reply, Reply::Read { psn, packets, .. } if *psn + *packets == end),
+        );
         let again = Reply::Read {
             psn,
             msn,
@@ -219,11 +276,8 @@ impl ReplyQueue {
             length,
             next: 0,
             packets,
+            repeated: running.as_ref().is_none_or(|reply| !reply.takes_resource()),
         };
-        let end = psn + packets;
-        let running = self.queue.iter_mut().find(
-            |reply| matches!(reply, Reply::Read { psn, packets, .. } if *psn + *packets == end),
-        );
         match running {
             Some(reply) => *reply = again,
             None => self.push(again),
@@ -238,9 +292,16 @@ impl ReplyQueue {
         if let ResourceKind::Atomic { original } = resource.kind
             && (resource.rkey, resource.va) == (rkey, va)
         {
-            let again = Reply::Atomic { psn, msn, original };
-            if !self.queue.contains(&again) {
-                self.push(again);
+            let psn = resource.psn;
+            let is_owed =
+                |reply: &Reply| matches!(reply, Reply::Atomic { psn: owed, .. } if *owed == psn);
+            if !self.queue.iter().any(is_owed) {
+                self.push(Reply::Atomic {
+                    psn,
+                    msn,
+                    original,
+                    repeated: true,
+                });
             }
         }
     }
@@ -340,9 +401,8 @@ impl Responder {
                         continue;
                     };
                     shared.counters.tx_error_naks += 1;
-                    self.replies.queue.clear();
                     self.replies
-                        .push_final_nak(psn + next, msn, NakCode::RemoteAccessError);
+                        .give_up(psn + next, msn, NakCode::RemoteAccessError);
                     return Err(Fault::responder(Some(EventKind::QpAccessError)));
                 }
             }
