@@ -16,6 +16,7 @@ use verbs_sys::{AsyncEvent, EventSource, Gid, PathMtu, Result, VerbsError};
 use super::channel::Mailbox;
 use super::progress::{Progress, Worker};
 use super::{UserDevice, list_error, path_mtu};
+use crate::link::capture::Capture;
 use crate::link::udp::{BindError, UdpLink, UdpOptions};
 use crate::link::{Link, TxQueue};
 use crate::time::Time;
@@ -255,7 +256,15 @@ impl Port {
             window: window as u32,
             limits: NicLimits::default(),
         };
-        let link: Box<dyn Link> = Box::new(link);
+        let link: Box<dyn Link> = match &device.options.capture {
+            Some(path) => {
+                Box::new(Capture::create(link, path).map_err(|error| VerbsError::Io {
+                    action: format!("create the capture file {}", error.path.display()),
+                    source: error.source,
+                })?)
+            }
+            None => Box::new(link),
+        };
         let engine = Engine {
             nic: Nic::new(config, os_random()?),
             link,
