@@ -27,6 +27,8 @@ pub(crate) mod requester;
 pub(crate) mod responder;
 mod send_queue;
 mod srq;
+#[cfg(test)]
+mod tests;
 mod timer;
 pub(crate) mod unreliable;
 

@@ -1,0 +1,12 @@
+//! Endpoints for the tests: two hosts and a network that can go wrong
+//! ([`pair`]), or one host and a script of raw packets ([`lone`]).
+
+mod datagram;
+mod host;
+mod lone;
+mod pair;
+
+pub(crate) use datagram::Datagram;
+pub(crate) use host::{BUFFER, Host, QKEY, Setup, outcomes, pattern};
+pub(crate) use lone::{Lone, Raw};
+pub(crate) use pair::{A, B, Fate, Faults, Pair};

@@ -1,0 +1,15 @@
+//! The transport as a whole: endpoints that exchange packets on a network
+//! that the test controls, and endpoints that are given packets by hand.
+//! `T-nnn` in comments are cases of the protocol's test plan.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod chaos;
+mod faults;
+mod harness;
+mod messages;
+mod recovery;
+mod responses;
