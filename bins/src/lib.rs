@@ -1,1 +1,66 @@
-//! Shared by the commands.
+//! What the commands share: from the arguments of the process to its exit code.
+
+mod signals;
+mod userspace;
+
+use std::process::ExitCode;
+
+use engine::failure::Failure;
+use engine::interrupt::Interrupt;
+use engine::options::{self, Outcome, Tool, Verbosity};
+use engine::screen::Screen;
+use engine::tool;
+
+use userspace::Userspace;
+
+/// Runs one of the tools with the arguments of this process.
+#[must_use]
+pub fn run(tool: Tool) -> ExitCode {
+    let mut arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let program = arguments.next().unwrap_or_else(|| tool.name().to_owned());
+    let arguments: Vec<String> = arguments.collect();
+    let mut screen = Screen::of_process();
+    exit_code(run_with(tool, &program, &arguments, &mut screen))
+}
+
+fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen) -> i32 {
+    let resolved = options::from_command_line(tool, program, arguments, options::configured_cpus());
+    if let Err(error) = screen.messages(&resolved.messages) {
+        return report(tool, &Failure::Screen(error), screen);
+    }
+    let params = match resolved.outcome {
+        Outcome::Run(params) => params,
+        Outcome::Exit { code, .. } => return code,
+    };
+    log_to_stderr(params.verbosity);
+    let interrupt = Interrupt::new();
+    let ran = signals::watch(&interrupt)
+        .map_err(Failure::Screen)
+        .and_then(|()| tool::run(&params, &[&Userspace], screen, &interrupt));
+    match ran {
+        Ok(()) => 0,
+        Err(failure) => report(tool, &failure, screen),
+    }
+}
+
+/// Says what went wrong, first as stock perftest does, then whose fault it is
+/// and what to do; returns the exit code.
+fn report(tool: Tool, failure: &Failure, screen: &mut Screen) -> i32 {
+    let stock = failure.stock_text(tool);
+    // When stderr is closed, too, there is nobody left to tell.
+    let _ = screen.err(&format!("{stock}{tool}: {failure}\n"));
+    failure.exit_code(tool)
+}
+
+fn log_to_stderr(verbosity: Verbosity) {
+    let level = match verbosity {
+        Verbosity::Quiet => log::LevelFilter::Warn,
+        Verbosity::Verbose => log::LevelFilter::Info,
+        Verbosity::Debug => log::LevelFilter::Debug,
+    };
+    env_logger::Builder::new().filter_level(level).init();
+}
+
+fn exit_code(code: i32) -> ExitCode {
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+}

@@ -243,6 +243,13 @@ impl<C: Channel> Session<C> {
         Ok(())
     }
 
+    /// The end of the connection where there is no closing handshake
+    /// (`ib_write_lat`): waits a little for the peer, whose last message may
+    /// still want an acknowledgement.
+    pub fn end(mut self) {
+        self.channel.finish();
+    }
+
     /// One exchange of messages of a length both ends know.
     fn swap(&mut self, step: Step, ours: &[u8], theirs: &mut [u8]) -> Result<(), ExchangeError> {
         match self.side {

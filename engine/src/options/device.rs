@@ -5,9 +5,11 @@
 //! inline, outstanding reads and partition key before the peer is there; MTU
 //! and datagram size after versions are exchanged.
 
+use verbs_sys::PathMtu;
+
 use super::device_class::DeviceClass;
 use super::message::{EXIT_FAILURE, ExitReason, LINE, Messages, Outcome, Resolved};
-use super::params::{ConnectionType, MtuRequest, Params, PathMtu, Sizes};
+use super::params::{ConnectionType, MtuRequest, Params, Sizes};
 use super::tool::{Tool, Verb};
 
 /// A value, and what there is to say about how it was arrived at.
@@ -37,14 +39,14 @@ pub fn path_mtu(request: MtuRequest, active: PathMtu, class: DeviceClass) -> Adj
             messages.err(format!(
                 " Invalid MTU - {number} \n Please choose mtu from {{256,512,1024,2048,4096}}\n \
                  Will run with the port active mtu - {}\n",
-                active.code()
+                active as u8
             ));
             active
         }
         MtuRequest::Exactly(mtu) if mtu > active => {
             messages.out(format!(
                 "Requested mtu is higher than active mtu \nChanging to active mtu - {}\n",
-                active.code()
+                active as u8
             ));
             active
         }

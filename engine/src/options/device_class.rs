@@ -1,6 +1,8 @@
 //! Adapters as stock perftest tells them apart, by PCI vendor and part.
 
-use super::params::{ConnectionType, PathMtu};
+use verbs_sys::PathMtu;
+
+use super::params::ConnectionType;
 use super::tool::{Test, Tool, Verb};
 
 /// A family of adapters with defaults of its own.

@@ -31,7 +31,7 @@ pub use device_class::DeviceClass;
 pub use message::{EXIT_FAILURE, ExitReason, LINE, Message, Messages, Outcome, Resolved, Stream};
 pub use params::{
     AtomicOperation, ConnectionType, ControlParams, DeviceParams, Length, LinkLayer, Machine,
-    MtuRequest, Output, Params, PathMtu, PathParams, Polling, RateLimit, RateLimiter, RateUnits,
+    MtuRequest, Output, Params, PathParams, Polling, RateLimit, RateLimiter, RateUnits,
     ReportParams, Sizes, Verbosity,
 };
 pub use parse::PERFTEST_VERSION;

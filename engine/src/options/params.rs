@@ -2,64 +2,9 @@
 
 use std::time::Duration;
 
+use verbs_sys::PathMtu;
+
 use super::tool::{Test, Tool, Verb};
-
-/// Path MTU of a queue pair (IBTA volume 1, 9.4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PathMtu {
-    /// 256 bytes.
-    Mtu256,
-    /// 512 bytes.
-    Mtu512,
-    /// 1024 bytes.
-    Mtu1024,
-    /// 2048 bytes.
-    Mtu2048,
-    /// 4096 bytes.
-    Mtu4096,
-}
-
-impl PathMtu {
-    /// Payload bytes per packet.
-    pub const fn bytes(self) -> u32 {
-        128 << self.code()
-    }
-
-    /// The code of `enum ibv_mtu` and of the wire: 1 for 256, 5 for 4096.
-    pub const fn code(self) -> u8 {
-        match self {
-            PathMtu::Mtu256 => 1,
-            PathMtu::Mtu512 => 2,
-            PathMtu::Mtu1024 => 3,
-            PathMtu::Mtu2048 => 4,
-            PathMtu::Mtu4096 => 5,
-        }
-    }
-
-    /// The MTU of exactly `bytes` bytes.
-    pub const fn from_bytes(bytes: i64) -> Option<PathMtu> {
-        match bytes {
-            256 => Some(PathMtu::Mtu256),
-            512 => Some(PathMtu::Mtu512),
-            1024 => Some(PathMtu::Mtu1024),
-            2048 => Some(PathMtu::Mtu2048),
-            4096 => Some(PathMtu::Mtu4096),
-            _ => None,
-        }
-    }
-
-    /// The MTU of a code 1 to 5.
-    pub const fn from_code(code: u8) -> Option<PathMtu> {
-        match code {
-            1 => Some(PathMtu::Mtu256),
-            2 => Some(PathMtu::Mtu512),
-            3 => Some(PathMtu::Mtu1024),
-            4 => Some(PathMtu::Mtu2048),
-            5 => Some(PathMtu::Mtu4096),
-            _ => None,
-        }
-    }
-}
 
 /// What `-m` asked for. A number that is no MTU is no parse error: stock
 /// perftest complains when it sees the port and runs with the active MTU.
@@ -148,6 +93,14 @@ pub enum Sizes {
 impl Sizes {
     /// Largest message under `-a`, in bytes.
     pub const LARGEST_OF_ALL: u32 = 1 << 23;
+
+    /// How many sizes there are.
+    pub const fn count(self) -> u32 {
+        match self {
+            Sizes::One(_) => 1,
+            Sizes::All => Sizes::LARGEST_OF_ALL.ilog2(),
+        }
+    }
 
     /// Bytes of buffer one message needs at most.
     pub const fn largest(self) -> u32 {
@@ -451,27 +404,17 @@ impl Params {
         self.tool.test
     }
 
+    /// True for `ib_write_lat`, which learns of a message by its last byte.
+    pub const fn polls_memory(&self) -> bool {
+        matches!(
+            (self.tool.verb, self.tool.test),
+            (Verb::Write, Test::Latency)
+        ) && !self.with_imm
+    }
+
     /// True for SEND and for anything with immediate data: the responder
     /// posts receives and sees completions.
     pub const fn has_receive_completions(&self) -> bool {
         matches!(self.tool.verb, Verb::Send) || self.with_imm
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn path_mtus_have_bytes_and_codes() {
-        for (code, bytes) in [(1, 256), (2, 512), (3, 1024), (4, 2048), (5, 4096)] {
-            let mtu = PathMtu::from_code(code);
-            assert_eq!(mtu, PathMtu::from_bytes(bytes));
-            assert_eq!(mtu.map(|mtu| i64::from(mtu.bytes())), Some(bytes));
-            assert_eq!(mtu.map(PathMtu::code), Some(code));
-        }
-        assert_eq!(PathMtu::from_code(0), None);
-        assert_eq!(PathMtu::from_code(6), None);
-        assert_eq!(PathMtu::from_bytes(1500), None);
     }
 }

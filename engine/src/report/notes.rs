@@ -25,6 +25,10 @@ pub const POLL_BATCH_RAISED: &str = "Increasing CQE polling batch to 64\n";
 pub const POST_LIST_MODERATION: &str =
     "Post List requested - CQ moderation will be the size of the post list\n";
 
+/// On stderr, in red: the sender limits the rate, because the queue pair can't.
+pub const SOFTWARE_RATE_LIMIT: &str =
+    "\x1b[31mThe QP failed to accept HW rate limit, providing SW rate limit \x1b[0m\n";
+
 /// Instead of a row, on the passive end of an endless run that was stopped.
 pub const CLIENT_CLOSED: &str = " Client closed connection\n";
 

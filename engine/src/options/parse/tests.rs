@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use verbs_sys::PathMtu;
+
 use super::*;
 use crate::options::message::Stream;
-use crate::options::params::{ConnectionType, LinkLayer, MtuRequest, PathMtu};
+use crate::options::params::{ConnectionType, LinkLayer, MtuRequest};
 use crate::options::tool::{ATOMIC_BW, READ_BW, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
 
 fn parse_line(tool: Tool, line: &str) -> Result<Settings, Stop> {

@@ -1,9 +1,11 @@
 //! Options with a letter.
 
 use super::raw_ethernet;
+use verbs_sys::PathMtu;
+
 use super::row::{Check, Number, OptionRow, Section, Tools};
 use crate::options::number::{self, SizeError};
-use crate::options::params::{AtomicOperation, ConnectionType, MtuRequest, PathMtu};
+use crate::options::params::{AtomicOperation, ConnectionType, MtuRequest};
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, Settings};
 use crate::options::tool::Verb;
@@ -415,7 +417,8 @@ pub(super) const ROWS: &[OptionRow] = &[
 ];
 
 fn mtu(value: i64) -> MtuRequest {
-    match (value, PathMtu::from_bytes(value)) {
+    let known = u32::try_from(value).ok().and_then(PathMtu::from_bytes);
+    match (value, known) {
         (0, _) => MtuRequest::PortActive,
         (_, Some(mtu)) => MtuRequest::Exactly(mtu),
         (_, None) => MtuRequest::Invalid(value.clamp(i32::MIN.into(), i32::MAX.into()) as i32),

@@ -1,0 +1,7 @@
+//! Bandwidth of RDMA WRITE.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironverbs::run(engine::options::WRITE_BW)
+}

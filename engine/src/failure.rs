@@ -1,0 +1,217 @@
+//! Why a test failed: what stock perftest prints, whose fault it is, and what
+//! to do next.
+
+use std::io;
+use std::time::Duration;
+
+use verbs_sys::VerbsError;
+
+use crate::exchange::{ExchangeError, Side};
+use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream, Tool, Verb};
+use crate::run::RunError;
+
+/// Exit code after the user's interrupt, as a shell sees a process that died
+/// of SIGINT.
+pub const EXIT_INTERRUPTED: i32 = 130;
+
+/// A failed test. `Display` explains; [`Failure::stock_text`] gives the lines
+/// of stock perftest.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The device or port can't be used as the user wants.
+    #[error("{advice}")]
+    Refused {
+        /// Stock's texts and exit code.
+        resolved: Resolved,
+        /// What to do.
+        advice: String,
+    },
+    /// The dialogue with the peer failed.
+    #[error("{source}")]
+    Exchange {
+        /// Which end we are.
+        side: Side,
+        /// What happened.
+        source: ExchangeError,
+    },
+    /// The provider refused something before the run.
+    #[error("{doing}: {source}")]
+    Verbs {
+        /// What stock prints.
+        stock: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        source: VerbsError,
+    },
+    /// There is no memory for the messages.
+    #[error(
+        "cannot allocate {bytes} bytes for the messages ({source}); \
+         use a smaller message (-s) or fewer queue pairs (-q)"
+    )]
+    Memory {
+        /// How much.
+        bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The CPUs of `--pin_cores` can't be had.
+    #[error("cannot run on the CPUs of --pin_cores only ({0}); give CPUs that are online")]
+    Affinity(io::Error),
+    /// The user insists on a limit of the rate that the queue pair doesn't have.
+    #[error(
+        "this device cannot limit the rate by itself; \
+         let the sender do it with --rate_limit_type=SW"
+    )]
+    RateLimit,
+    /// The link needs something that isn't there yet.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// Something happened while messages were flowing.
+    #[error("{error}")]
+    Run {
+        /// What.
+        error: RunError,
+        /// The run was endless (`--run_infinitely`).
+        endless: bool,
+    },
+    /// The results are below what the user demanded (`-w`, `-y`).
+    #[error("the test ran, but its result is below the limit you gave")]
+    BelowLimit {
+        /// What stock prints.
+        stock: &'static str,
+    },
+    /// The times of the processors can't be read (`--cpu_util`).
+    #[error(transparent)]
+    CpuTimes(#[from] crate::stats::CpuTimesError),
+    /// The user interrupted the test.
+    #[error("interrupted")]
+    Interrupted,
+    /// The screen can't be written to.
+    #[error("cannot write the results ({0}); is the reader of our output gone?")]
+    Screen(#[from] io::Error),
+}
+
+impl Failure {
+    /// The lines stock perftest prints on stderr; empty where it has none.
+    #[must_use]
+    pub fn stock_text(&self, tool: Tool) -> String {
+        match self {
+            Self::Refused { resolved, .. } => resolved.messages.text(Stream::Stderr),
+            Self::Exchange { side, source } => source.stock_text(tool.on_wire(), *side),
+            Self::Verbs { stock, .. } => stock.clone(),
+            Self::Memory { .. } => " Cannot Allocate\n".to_owned(),
+            Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \
+                                Unable to Connect the HCA's through the link\n"
+                .to_owned(),
+            Self::Affinity(_) => "Failed to set CPU affinity\n".to_owned(),
+            Self::Run { error, endless } => {
+                format!("{}{}", error.stock_text(), run_tail(tool, *endless))
+            }
+            Self::BelowLimit { stock } => (*stock).to_owned(),
+            Self::Unsupported(_) | Self::CpuTimes(_) | Self::Interrupted | Self::Screen(_) => {
+                String::new()
+            }
+        }
+    }
+
+    /// The exit code of the process.
+    #[must_use]
+    pub fn exit_code(&self, tool: Tool) -> i32 {
+        match self {
+            Self::Interrupted => EXIT_INTERRUPTED,
+            Self::Run { .. } => run_exit_code(tool),
+            Self::Refused { resolved, .. } => match resolved.outcome {
+                Outcome::Exit { code, .. } => code,
+                Outcome::Run(_) => EXIT_FAILURE,
+            },
+            _ => EXIT_FAILURE,
+        }
+    }
+
+    /// Whether the peer ended the connection: then its own failure says more.
+    #[must_use]
+    pub fn is_loss_of_peer(&self) -> bool {
+        matches!(
+            self,
+            Self::Run {
+                error: RunError::PeerGone,
+                ..
+            } | Self::Exchange {
+                source: ExchangeError::Closed { .. } | ExchangeError::Io { .. },
+                ..
+            }
+        )
+    }
+}
+
+/// What stock prints last when the measured loop fails.
+fn run_tail(tool: Tool, endless: bool) -> &'static str {
+    match (tool.is_bandwidth(), tool.verb) {
+        (true, _) if endless => " Error occurred while running infinitely! aborting ...\n",
+        (true, Verb::Write | Verb::Read) => {
+            " Failed to complete run_iter_bw function successfully\n"
+        }
+        (true, Verb::Atomic) => " Error occurred in run_iter function\n",
+        (false, Verb::Write) => "Test exited with Error\n",
+        (_, _) => "",
+    }
+}
+
+/// Stock's exit codes when the measured loop fails.
+fn run_exit_code(tool: Tool) -> i32 {
+    const LOOP_FAILED: i32 = 17;
+    match (tool.is_bandwidth(), tool.verb) {
+        (true, Verb::Send) | (false, Verb::Send | Verb::Read | Verb::Atomic) => LOOP_FAILED,
+        _ => EXIT_FAILURE,
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Interrupted => Self::Interrupted,
+            RunError::Screen(error) => Self::Screen(error),
+            error => Self::Run {
+                error,
+                endless: false,
+            },
+        }
+    }
+}
+
+/// A span of time as a sentence has it.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{READ_LAT, SEND_BW, WRITE_BW, WRITE_LAT};
+
+    #[test]
+    fn a_failed_loop_ends_as_stock_does() {
+        let failure = Failure::Run {
+            error: RunError::PeerGone,
+            endless: false,
+        };
+        assert_eq!(failure.exit_code(WRITE_BW), 1);
+        assert_eq!(failure.exit_code(WRITE_LAT), 1);
+        assert_eq!(failure.exit_code(SEND_BW), 17);
+        assert_eq!(failure.exit_code(READ_LAT), 17);
+        assert_eq!(
+            failure.stock_text(WRITE_BW),
+            " Failed to complete run_iter_bw function successfully\n"
+        );
+        assert_eq!(failure.stock_text(WRITE_LAT), "Test exited with Error\n");
+        assert!(failure.is_loss_of_peer());
+    }
+
+    #[test]
+    fn an_interrupt_looks_like_death_by_the_signal() {
+        assert_eq!(Failure::Interrupted.exit_code(WRITE_BW), 130);
+        assert_eq!(Failure::Interrupted.stock_text(WRITE_BW), "");
+        assert!(!Failure::Interrupted.is_loss_of_peer());
+    }
+}

@@ -1,0 +1,289 @@
+//! Shows a test as it goes on: header, addresses, rows, report file.
+
+use std::io;
+use std::path::Path;
+
+use crate::exchange::{BandwidthReport, KeyRecord};
+use crate::options::{Length, Output, Params};
+use crate::report::address::{AddressStyle, Whose, address_lines};
+use crate::report::columns::{self, Columns};
+use crate::report::json::{self, Results, SingleNumber};
+use crate::report::{HeaderInfo, notes};
+use crate::screen::Screen;
+use crate::stats::{LatencyFigures, LatencySamples, Scale, TimedLatency};
+
+/// Shows one end's test on its screen, and writes its report file.
+pub(crate) struct Reporter<'a> {
+    screen: &'a mut Screen,
+    params: &'a Params,
+    info: HeaderInfo,
+    columns: Columns,
+    titled: bool,
+    bandwidth_reached: bool,
+    rate_reached: bool,
+}
+
+impl<'a> Reporter<'a> {
+    /// Shows the header.
+    pub(crate) fn begin(
+        screen: &'a mut Screen,
+        params: &'a Params,
+        info: HeaderInfo,
+    ) -> io::Result<Self> {
+        let timed = params.length.is_timed();
+        let columns = match (params.tool.is_bandwidth(), timed) {
+            (true, _) => Columns::Bandwidth(params.units()),
+            (false, false) => Columns::Latency,
+            (false, true) => Columns::LatencyTimed,
+        };
+        let mut reporter = Self {
+            screen,
+            params,
+            info,
+            columns,
+            titled: false,
+            bandwidth_reached: false,
+            rate_reached: false,
+        };
+        let header = reporter.info.render();
+        reporter.full(&header)?;
+        Ok(reporter)
+    }
+
+    /// Shows a text unless only a number is wanted.
+    pub(crate) fn full(&mut self, text: &str) -> io::Result<()> {
+        match self.params.report.output {
+            Output::Full => self.screen.out(text),
+            Output::Bandwidth | Output::MessageRate | Output::Latency => Ok(()),
+        }
+    }
+
+    /// Shows a text in any case.
+    pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
+        self.screen.out(text)
+    }
+
+    /// Shows a text on stderr.
+    pub(crate) fn warn(&mut self, text: &str) -> io::Result<()> {
+        self.screen.err(text)
+    }
+
+    /// Shows the addresses of all queue pairs of one end.
+    pub(crate) fn addresses(&mut self, whose: Whose, keys: &[KeyRecord]) -> io::Result<()> {
+        let style = AddressStyle {
+            verb: self.info.verb,
+            connection: self.info.connection,
+            multicast: self.info.multicast,
+        };
+        let lines: String = keys
+            .iter()
+            .map(|key| address_lines(whose, key, style))
+            .collect();
+        self.full(&lines)
+    }
+
+    /// Shows the titles, once.
+    pub(crate) fn titles(&mut self) -> io::Result<()> {
+        if self.titled {
+            return Ok(());
+        }
+        self.titled = true;
+        let text = self.title_text();
+        self.full(&text)
+    }
+
+    fn title_text(&self) -> String {
+        format!(
+            "{}{}",
+            self.columns.line(),
+            self.columns.titles(self.params.report.cpu_utilization)
+        )
+    }
+
+    /// Shows the line below the rows.
+    pub(crate) fn end_of_rows(&mut self) -> io::Result<()> {
+        self.full(self.columns.line())
+    }
+
+    /// Shows a bandwidth row. `local` decides its format; `shown` are its
+    /// numbers; `judged`: the limits of `-w` and `-y` apply to it.
+    pub(crate) fn bandwidth(
+        &mut self,
+        local: &BandwidthReport,
+        shown: &BandwidthReport,
+        cpu: Option<f32>,
+        judged: bool,
+    ) -> io::Result<()> {
+        let six_decimals = columns::shows_six_decimals(self.params.units(), local.average);
+        let cpu = self.cpu_column(cpu);
+        if judged {
+            self.judge(shown);
+        }
+        let (text, single) = match self.params.report.output {
+            Output::Bandwidth => (
+                columns::single_number(shown.average),
+                Some(SingleNumber::Bandwidth(shown.average)),
+            ),
+            Output::MessageRate => (
+                columns::single_number(shown.message_rate),
+                Some(SingleNumber::MessageRate(shown.message_rate)),
+            ),
+            Output::Full | Output::Latency => {
+                (columns::bandwidth_row(shown, six_decimals, cpu), None)
+            }
+        };
+        self.screen.out(&text)?;
+        let row = Results::Bandwidth {
+            row: shown,
+            six_decimals,
+        };
+        self.report_file(&single.map_or(row, Results::Single), cpu)
+    }
+
+    /// Shows both ends' parts of a row (`--report-both`).
+    pub(crate) fn both_directions(
+        &mut self,
+        local: &BandwidthReport,
+        remote: &BandwidthReport,
+        cpu: Option<f32>,
+    ) -> io::Result<()> {
+        let units = self.params.units();
+        let cpu = self.cpu_column(cpu);
+        let row = |report: &BandwidthReport| {
+            let six_decimals = columns::shows_six_decimals(units, report.average);
+            columns::bandwidth_row(report, six_decimals, cpu)
+        };
+        let text = columns::both_results(
+            self.columns,
+            [&row(local), &row(remote)],
+            false,
+            self.params.report.cpu_utilization,
+        );
+        self.screen.out(&text)
+    }
+
+    /// Shows a latency row, after the samples if they are wanted.
+    pub(crate) fn latency(
+        &mut self,
+        size: u64,
+        iterations: u64,
+        samples: &mut LatencySamples,
+        scale: Scale,
+    ) -> io::Result<()> {
+        let mut lists = String::new();
+        let report = &self.params.report;
+        if report.unsorted {
+            let list = samples.in_time_order(scale);
+            lists.push_str(&columns::sample_list(list, report.cycles));
+        }
+        // With five messages at least there are enough samples.
+        let Some(sorted) = samples.sorted(scale) else {
+            return Ok(());
+        };
+        if report.histogram {
+            let list = sorted.in_order_of_size();
+            lists.push_str(&columns::sample_list(list, report.cycles));
+        }
+        if !lists.is_empty() {
+            lists.push_str(&self.title_text());
+            self.screen.out(&lists)?;
+        }
+        let figures: LatencyFigures = sorted.figures();
+        let cpu = self.cpu_column(None);
+        let (text, single) = match self.params.report.output {
+            Output::Latency => (
+                columns::single_number(figures.average),
+                Some(SingleNumber::Latency(figures.average)),
+            ),
+            _ => (columns::latency_row(size, iterations, &figures, cpu), None),
+        };
+        self.screen.out(&text)?;
+        let row = Results::Latency {
+            size,
+            iterations,
+            figures: &figures,
+        };
+        self.report_file(&single.map_or(row, Results::Single), cpu)
+    }
+
+    /// Shows a timed latency row.
+    pub(crate) fn latency_timed(
+        &mut self,
+        size: u64,
+        iterations: u64,
+        figures: &TimedLatency,
+        cpu: Option<f32>,
+    ) -> io::Result<()> {
+        let cpu = self.cpu_column(cpu);
+        let (text, single) = match self.params.report.output {
+            Output::Latency => (
+                columns::single_number(figures.average),
+                Some(SingleNumber::LatencyTimed(figures.average)),
+            ),
+            _ => (
+                columns::latency_timed_row(size, iterations, figures, cpu),
+                None,
+            ),
+        };
+        self.screen.out(&text)?;
+        let row = Results::LatencyTimed {
+            size,
+            iterations,
+            figures,
+        };
+        self.report_file(&single.map_or(row, Results::Single), cpu)
+    }
+
+    /// What stock prints when no row reached the limits of `-w` and `-y`.
+    /// Like stock, the second is enforced only with the first.
+    pub(crate) fn missed_limit(&self) -> Option<&'static str> {
+        self.params.report.minimum_bandwidth?;
+        if !self.bandwidth_reached {
+            Some(notes::BELOW_BANDWIDTH_LIMIT)
+        } else if !self.rate_reached {
+            Some(notes::BELOW_RATE_LIMIT)
+        } else {
+            None
+        }
+    }
+
+    fn judge(&mut self, row: &BandwidthReport) {
+        let reaches =
+            |value: f64, limit: Option<f32>| limit.is_none_or(|limit| value >= limit.into());
+        let report = &self.params.report;
+        self.bandwidth_reached |= reaches(row.average, report.minimum_bandwidth);
+        self.rate_reached |= reaches(row.message_rate, report.minimum_message_rate);
+    }
+
+    /// The CPU column has a number in every row, or in none.
+    fn cpu_column(&self, cpu: Option<f32>) -> Option<f32> {
+        self.params
+            .report
+            .cpu_utilization
+            .then(|| cpu.unwrap_or(0.0))
+    }
+
+    /// Each row replaces the file. That it can't be written is said, and the
+    /// test goes on.
+    fn report_file(&mut self, results: &Results<'_>, cpu: Option<f32>) -> io::Result<()> {
+        let Some(name) = &self.params.report.json_file else {
+            return Ok(());
+        };
+        let text = json::render(&self.info, results, cpu);
+        match json::write(Path::new(name), &text) {
+            Ok(()) => Ok(()),
+            Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),
+        }
+    }
+}
+
+/// Seconds between the rows of an endless run, seconds and margin of a timed one.
+pub(crate) fn announced_duration(length: Length) -> u32 {
+    /// Stock's default, which it sends when there is no duration.
+    const UNUSED: u32 = 5;
+    match length {
+        Length::Iterations(_) => UNUSED,
+        Length::Timed { duration, .. } => duration,
+        Length::Infinite { interval } => interval,
+    }
+}

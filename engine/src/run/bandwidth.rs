@@ -1,0 +1,242 @@
+//! The sender's loop of the bandwidth tests.
+
+use verbs_sys::{Completion, CompletionQueue, QueuePair, SendFlags, SendRequest};
+
+use super::course::Course;
+use super::error::RunError;
+use super::pacer::Pacer;
+use super::requests::Prepared;
+use super::watchdog::Watchdog;
+use crate::options::{Params, Polling, RateLimiter};
+use crate::setup::Queues;
+
+/// Completions per poll where the number adapts in stock: the most it goes to.
+const DYNAMIC_BATCH: u16 = 1024;
+
+/// Keeps the send queues of all queue pairs filled.
+pub(crate) struct Sender<'a> {
+    flows: Vec<Flow<'a>>,
+    cq: &'a mut dyn CompletionQueue,
+    completions: Vec<Completion>,
+    tx_depth: u32,
+    /// Requests per post.
+    list: u64,
+    /// Requests per completion.
+    cq_mod: u64,
+    pacer: Option<Pacer>,
+    posted: u64,
+    completed: u64,
+}
+
+/// One queue pair.
+struct Flow<'a> {
+    qp: &'a mut dyn QueuePair,
+    requests: Vec<SendRequest<'a>>,
+    /// The next of the requests, when they are posted one by one.
+    next: usize,
+    /// Requests until one is signalled.
+    until_signal: u64,
+    posted: u64,
+    completed: u64,
+}
+
+impl<'a> Sender<'a> {
+    /// Over all queue pairs, with the requests prepared for each.
+    pub(crate) fn new(
+        queues: &'a mut Queues,
+        prepared: &'a [Prepared],
+        params: &Params,
+        size: usize,
+    ) -> Self {
+        let batch = match params.polling {
+            Polling::Dynamic => DYNAMIC_BATCH,
+            Polling::Fixed(batch) => batch,
+        };
+        let (list, cq_mod) = (u64::from(params.post_list), u64::from(params.cq_mod));
+        let flows = queues
+            .qps
+            .iter_mut()
+            .zip(prepared)
+            .map(|(qp, prepared)| Flow {
+                qp: &mut **qp,
+                requests: prepared.writes(),
+                next: 0,
+                until_signal: cq_mod,
+                posted: 0,
+                completed: 0,
+            })
+            .collect();
+        let pacer = params
+            .rate_limit
+            .filter(|limit| limit.limiter != RateLimiter::Hardware)
+            .map(|limit| Pacer::new(&limit, size));
+        Self {
+            flows,
+            cq: &mut *queues.send_cq,
+            completions: vec![Completion::default(); batch.into()],
+            tx_depth: params.tx_depth,
+            list,
+            cq_mod,
+            pacer,
+            posted: 0,
+            completed: 0,
+        }
+    }
+
+    /// Sends some messages that don't count: a send queue's depth, or one list.
+    pub(crate) fn warm_up(&mut self, watchdog: &mut Watchdog) -> Result<(), RunError> {
+        let count = match self.list {
+            1 => u64::from(self.tx_depth),
+            list => list,
+        };
+        for index in 0..self.flows.len() {
+            let flow = &mut self.flows[index];
+            for request in &mut flow.requests {
+                request.flags = SendFlags::SIGNALED;
+            }
+            let (mut posted, mut completed) = (0, 0);
+            while posted < count {
+                let next = (posted as usize) % flow.requests.len();
+                let one = &flow.requests[next..=next];
+                flow.qp.post_send(one).map_err(|source| RunError::Post {
+                    qp: Some(index),
+                    posted,
+                    tx_depth: self.tx_depth,
+                    source,
+                })?;
+                posted += 1;
+            }
+            while completed < count {
+                let ready = self.cq.poll(&mut self.completions);
+                for completion in &self.completions[..ready] {
+                    check(completion, posted, completed)?;
+                    completed += 1;
+                }
+                watchdog.turn(completed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as the course has it.
+    pub(crate) fn run<C: Course>(
+        &mut self,
+        course: &mut C,
+        watchdog: &mut Watchdog,
+    ) -> Result<(), RunError> {
+        let limit = course.limit();
+        for flow in &mut self.flows {
+            flow.begin(self.list, self.cq_mod);
+        }
+        (self.posted, self.completed) = (0, 0);
+        watchdog.start();
+        course.start();
+        while !course.is_over(self.completed)? {
+            self.post(course, limit)?;
+            self.poll(course, limit)?;
+            watchdog.turn(self.completed)?;
+        }
+        course.finish();
+        Ok(())
+    }
+
+    /// Fills the send queues.
+    #[inline]
+    fn post<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
+        let tx_depth = u64::from(self.tx_depth);
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            while flow.posted < limit && flow.posted + self.list <= tx_depth + flow.completed {
+                // A list has at most the depth of the send queue.
+                if let Some(pacer) = &mut self.pacer
+                    && !pacer.admits(self.list as u32)
+                {
+                    return Ok(());
+                }
+                course.posting(self.posted);
+                flow.post(self.list, self.cq_mod, limit)
+                    .map_err(|source| RunError::Post {
+                        qp: Some(index),
+                        posted: flow.posted,
+                        tx_depth: self.tx_depth,
+                        source,
+                    })?;
+                self.posted += self.list;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one batch of completions.
+    #[inline]
+    fn poll<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
+        let ready = self.cq.poll(&mut self.completions);
+        for completion in &self.completions[..ready] {
+            check(completion, self.posted, self.completed)?;
+            let Some(flow) = self.flows.get_mut(completion.wr_id as usize) else {
+                continue;
+            };
+            // The last group of a counted run may be shorter.
+            let count = self.cq_mod.min(limit - flow.completed);
+            flow.completed += count;
+            self.completed += count;
+            course.completed(count, self.completed);
+        }
+        Ok(())
+    }
+}
+
+impl Flow<'_> {
+    fn begin(&mut self, list: u64, cq_mod: u64) {
+        self.next = 0;
+        self.until_signal = cq_mod;
+        (self.posted, self.completed) = (0, 0);
+        for (request, number) in self.requests.iter_mut().zip(1_u64..) {
+            // Single requests get their flag when they are posted.
+            let signalled = list > 1 && number.is_multiple_of(cq_mod);
+            request.flags = flag(signalled);
+        }
+    }
+
+    /// Posts the list, or the next request.
+    #[inline]
+    fn post(&mut self, list: u64, cq_mod: u64, limit: u64) -> Result<(), verbs_sys::PostError> {
+        self.posted += list;
+        if list > 1 {
+            return self.qp.post_send(&self.requests);
+        }
+        self.until_signal -= 1;
+        let signalled = self.until_signal == 0 || self.posted == limit;
+        if self.until_signal == 0 {
+            self.until_signal = cq_mod;
+        }
+        let next = self.next;
+        self.next = if next + 1 == self.requests.len() {
+            0
+        } else {
+            next + 1
+        };
+        self.requests[next].flags = flag(signalled);
+        self.qp.post_send(&self.requests[next..=next])
+    }
+}
+
+#[inline]
+fn flag(signalled: bool) -> SendFlags {
+    if signalled {
+        SendFlags::SIGNALED
+    } else {
+        SendFlags::empty()
+    }
+}
+
+#[inline]
+pub(super) fn check(completion: &Completion, posted: u64, completed: u64) -> Result<(), RunError> {
+    if completion.is_success() {
+        return Ok(());
+    }
+    Err(RunError::Completion {
+        completion: *completion,
+        posted,
+        completed,
+    })
+}

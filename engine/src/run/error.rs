@@ -1,0 +1,162 @@
+//! What can go wrong while messages flow.
+
+use std::io;
+use std::time::Duration;
+
+use verbs_sys::{Completion, PostError, WcStatus};
+
+use crate::failure::seconds;
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A work request failed.
+    #[error(
+        "a message failed on queue pair {:#08x}: {}; {}",
+        completion.qp_num, completion.status, advice(completion.status)
+    )]
+    Completion {
+        /// How.
+        completion: Completion,
+        /// Messages posted until then, over all queue pairs.
+        posted: u64,
+        /// Messages completed until then.
+        completed: u64,
+    },
+    /// A work request was refused.
+    #[error("a message was refused when it was posted: {source}")]
+    Post {
+        /// Index of the queue pair; `None` where stock doesn't tell.
+        qp: Option<usize>,
+        /// Messages posted on it before.
+        posted: u64,
+        /// Depth of its send queue.
+        tx_depth: u32,
+        /// Why.
+        source: PostError,
+    },
+    /// The peer closed the control connection.
+    #[error(
+        "the peer closed the control connection during the test; \
+         it was stopped or failed, its own screen says why"
+    )]
+    PeerGone,
+    /// Nothing has moved for a long time.
+    #[error(
+        "no message went through for {}; look at the peer, it may be stopped, and on an \
+         unreliable connection (-c UC) a message may be lost; --peer-timeout changes the limit",
+        seconds(*waited)
+    )]
+    Stalled {
+        /// For how long.
+        waited: Duration,
+    },
+    /// The user wants an end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The screen can't be written to.
+    #[error("cannot write the results: {0}")]
+    Screen(#[from] io::Error),
+}
+
+impl RunError {
+    /// The lines of stock perftest, up to what the tool itself adds.
+    #[must_use]
+    pub fn stock_text(&self) -> String {
+        match self {
+            Self::Completion {
+                completion,
+                posted,
+                completed,
+            } => format!(
+                " Completion with error at client\n Failed status-{} ({}): wr_id {} syndrom {:#x}\n \
+                 scnt={posted}, ccnt={completed}\n",
+                completion.status, completion.status as u8, completion.wr_id, completion.vendor_err
+            ),
+            Self::Post {
+                qp: Some(qp),
+                posted,
+                tx_depth,
+                source,
+            } => format!(
+                "Couldn't post send: qp {qp} scnt={posted} || err={} tx_depth={tx_depth}\n",
+                source.source.errno()
+            ),
+            Self::Post {
+                qp: None, posted, ..
+            } => format!("Couldn't post send: scnt={posted}\n"),
+            Self::PeerGone | Self::Stalled { .. } | Self::Interrupted | Self::Screen(_) => {
+                String::new()
+            }
+        }
+    }
+}
+
+/// What to do about a failed message.
+fn advice(status: WcStatus) -> &'static str {
+    match status {
+        WcStatus::RetryExceeded => {
+            "the peer acknowledged nothing: see whether it still runs, and whether UDP port 4791 \
+             gets through in both directions (firewall, MTU)"
+        }
+        WcStatus::RnrRetryExceeded => "the peer posted no receive: see whether it still runs",
+        WcStatus::RemoteAccessError => {
+            "the peer refused the address or the key: see whether its test has ended or failed"
+        }
+        WcStatus::RemoteInvalidRequest => {
+            "the peer refused the request: give both ends the same options"
+        }
+        WcStatus::RemoteOperationError | WcStatus::RemoteAborted => {
+            "the peer could not carry it out: see what the peer says"
+        }
+        WcStatus::WorkRequestFlushed => "an earlier message had failed on this queue pair",
+        _ => "the fault is on our side: run again with --debug",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbs_sys::VerbsError;
+
+    #[test]
+    fn a_failed_message_reads_as_in_stock() {
+        let error = RunError::Completion {
+            completion: Completion {
+                wr_id: 3,
+                status: WcStatus::RetryExceeded,
+                vendor_err: 0x81,
+                ..Completion::default()
+            },
+            posted: 266_112,
+            completed: 266_028,
+        };
+        assert_eq!(
+            error.stock_text(),
+            " Completion with error at client\n \
+             Failed status-transport retry counter exceeded (12): wr_id 3 syndrom 0x81\n \
+             scnt=266112, ccnt=266028\n"
+        );
+    }
+
+    #[test]
+    fn a_refused_message_reads_as_in_stock() {
+        let mut error = RunError::Post {
+            qp: Some(1),
+            posted: 7,
+            tx_depth: 128,
+            source: PostError {
+                posted: 0,
+                source: VerbsError::Unsupported { what: "this" },
+            },
+        };
+        assert_eq!(
+            error.stock_text(),
+            "Couldn't post send: qp 1 scnt=7 || err=95 tx_depth=128\n"
+        );
+        if let RunError::Post { qp, .. } = &mut error {
+            *qp = None;
+        }
+        assert_eq!(error.stock_text(), "Couldn't post send: scnt=7\n");
+    }
+}

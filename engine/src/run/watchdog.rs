@@ -1,0 +1,168 @@
+//! What keeps a loop from spinning for ever: it looks now and then whether the
+//! peer is still there, whether anything moves, and whether the user wants an end.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+
+use super::error::RunError;
+use crate::interrupt::Interrupt;
+
+/// A look every so many turns of a loop: some milliseconds when nothing
+/// comes, and too seldom to be felt when something does.
+const TURNS_PER_LOOK: u32 = 4096;
+
+/// Watches over a loop.
+pub(crate) struct Watchdog {
+    control: OwnedFd,
+    interrupt: Interrupt,
+    /// How long nothing may move.
+    patience: Duration,
+    /// How long the loop may go on after the peer has closed the connection:
+    /// a peer that is done first closes while its last message is on its way.
+    grace: Duration,
+    turns: u32,
+    seen: u64,
+    moved: Instant,
+    closed: Option<Instant>,
+}
+
+impl Watchdog {
+    /// Over the control connection.
+    pub(crate) fn new(
+        control: &impl AsFd,
+        interrupt: &Interrupt,
+        patience: Duration,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            control: control.as_fd().try_clone_to_owned()?,
+            interrupt: interrupt.clone(),
+            patience,
+            grace: Duration::ZERO,
+            turns: 0,
+            seen: 0,
+            moved: Instant::now(),
+            closed: None,
+        })
+    }
+
+    /// Lets the loop go on for so long after the peer has closed the connection.
+    pub(crate) fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// A run begins.
+    pub(crate) fn start(&mut self) {
+        self.moved = Instant::now();
+        self.seen = 0;
+    }
+
+    /// One turn of a loop, which has got so far.
+    #[inline]
+    pub(crate) fn turn(&mut self, progress: u64) -> Result<(), RunError> {
+        self.turns += 1;
+        if self.turns < TURNS_PER_LOOK {
+            return Ok(());
+        }
+        self.turns = 0;
+        self.look(progress)
+    }
+
+    #[cold]
+    fn look(&mut self, progress: u64) -> Result<(), RunError> {
+        if self.interrupt.requested() {
+            return Err(RunError::Interrupted);
+        }
+        let now = Instant::now();
+        if self.closed.is_none() && self.peer_has_closed() {
+            self.closed = Some(now);
+        }
+        if let Some(closed) = self.closed
+            && now.duration_since(closed) >= self.grace
+        {
+            return Err(RunError::PeerGone);
+        }
+        if progress != self.seen {
+            self.seen = progress;
+            self.moved = now;
+        }
+        let waited = now.duration_since(self.moved);
+        if waited > self.patience {
+            return Err(RunError::Stalled { waited });
+        }
+        Ok(())
+    }
+
+    fn peer_has_closed(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        match recv(self.control.as_raw_fd(), &mut [0], flags) {
+            // Its next message: it is further than we are.
+            Ok(1..) | Err(Errno::EAGAIN | Errno::EINTR) => false,
+            Ok(0) | Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    fn spin(dog: &mut Watchdog, progress: impl Fn(u64) -> u64) -> RunError {
+        let start = Instant::now();
+        for turn in 0.. {
+            if let Err(error) = dog.turn(progress(turn)) {
+                return error;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "never bites");
+        }
+        unreachable!("an endless loop")
+    }
+
+    #[test]
+    fn bites_when_nothing_moves() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let mut dog = Watchdog::new(&near, &Interrupt::new(), PATIENCE).unwrap();
+        assert!(matches!(spin(&mut dog, |_| 7), RunError::Stalled { .. }));
+    }
+
+    #[test]
+    fn bites_when_the_peer_is_gone_but_not_when_it_is_ahead() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let interrupt = Interrupt::new();
+        let mut dog = Watchdog::new(&near, &interrupt, PATIENCE).unwrap();
+        std::io::Write::write_all(&mut &far, b"next").unwrap();
+        for turn in 0..u64::from(TURNS_PER_LOOK) * 3 {
+            dog.turn(turn).unwrap();
+        }
+        std::io::Read::read_exact(&mut &near, &mut [0; 4]).unwrap();
+        drop(far);
+        assert!(matches!(spin(&mut dog, |turn| turn), RunError::PeerGone));
+        let mut patient = Watchdog::new(&near, &interrupt, PATIENCE)
+            .unwrap()
+            .with_grace(PATIENCE);
+        let start = Instant::now();
+        assert!(matches!(
+            spin(&mut patient, |turn| turn),
+            RunError::PeerGone
+        ));
+        assert!(start.elapsed() >= PATIENCE);
+    }
+
+    #[test]
+    fn passes_the_interrupt_on() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let interrupt = Interrupt::new();
+        let mut dog = Watchdog::new(&near, &interrupt, PATIENCE).unwrap();
+        interrupt.request();
+        assert!(matches!(spin(&mut dog, |turn| turn), RunError::Interrupted));
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the texts of a run go.
+
+use std::io::{self, Write};
+
+use crate::options::Messages;
+
+/// The two output streams of one end.
+pub struct Screen {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+}
+
+impl std::fmt::Debug for Screen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Screen")
+    }
+}
+
+impl Screen {
+    /// Over any two writers.
+    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
+        Self { out, err }
+    }
+
+    /// The standard output and error of the process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::new(Box::new(io::stdout()), Box::new(io::stderr()))
+    }
+
+    /// Shows nothing: the serving end of `--loopback`.
+    #[must_use]
+    pub fn dark() -> Self {
+        Self::new(Box::new(io::sink()), Box::new(io::sink()))
+    }
+
+    /// Shows a text on standard output at once, line end included in `text`.
+    ///
+    /// # Errors
+    /// What the stream says, for example that its reader is gone.
+    pub fn out(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Shows a text on standard error at once, line end included in `text`.
+    ///
+    /// # Errors
+    /// What the stream says.
+    pub fn err(&mut self, text: &str) -> io::Result<()> {
+        self.err.write_all(text.as_bytes())?;
+        self.err.flush()
+    }
+
+    /// Shows messages in their order.
+    ///
+    /// # Errors
+    /// What the streams say.
+    pub fn messages(&mut self, messages: &Messages) -> io::Result<()> {
+        messages.print(&mut *self.out, &mut *self.err)
+    }
+}

@@ -1,0 +1,227 @@
+//! The device and its port, and what they allow.
+
+use std::sync::Arc;
+
+use verbs_sys::{
+    Context, Device, DeviceAttributes, Gid, GidType, LinkLayer, PathMtu, PortAttributes, PortState,
+    VerbsError,
+};
+
+use crate::exchange;
+use crate::failure::Failure;
+use crate::options::device::{self, Adjusted, DeviceProblem, refuse};
+use crate::options::{DeviceClass, LinkLayer as ForcedLink, Params, Resolved, gid};
+use crate::report::header::Link;
+use crate::screen::Screen;
+
+/// An opened device and the port of the test.
+pub(crate) struct Adapter {
+    pub(crate) context: Arc<dyn Context>,
+    pub(crate) attributes: DeviceAttributes,
+    pub(crate) port: PortAttributes,
+    /// The link layer, as the port has it or the user insists on it.
+    pub(crate) link: Link,
+    /// Inline bytes to ask the queue pairs for.
+    pub(crate) inline: u32,
+    /// Reads and atomics in flight.
+    pub(crate) out_reads: u32,
+    pub(crate) pkey_index: u16,
+}
+
+/// The address we use on the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) index: u8,
+    pub(crate) gid: Gid,
+}
+
+impl Adapter {
+    /// Opens the device and looks at the port; says on the screen which values
+    /// had to be changed.
+    pub(crate) fn open(
+        device: &dyn Device,
+        params: &Params,
+        screen: &mut Screen,
+    ) -> Result<Self, Failure> {
+        let failed = |doing, source| Failure::Verbs {
+            stock: " Couldn't get context for the device\n".to_owned(),
+            doing,
+            source,
+        };
+        let context = device
+            .open()
+            .map_err(|error| failed("opening the device", error))?;
+        let attributes = context
+            .query_device()
+            .map_err(|error| failed("asking the device for its limits", error))?;
+        let port = usable_port(&*context, params)?;
+        let link = match params.device.force_link {
+            Some(ForcedLink::InfiniBand) => Link::Ib,
+            Some(ForcedLink::Ethernet) => Link::Ethernet,
+            None => link_of(port.link_layer),
+        };
+        if link == Link::Unknown {
+            let problem = DeviceProblem::UnknownLink(params.device.port);
+            return Err(refused(
+                refuse(params.tool, &problem),
+                "the port is neither InfiniBand nor Ethernet; choose another (-d, -i)".to_owned(),
+            ));
+        }
+        if link == Link::Ib && params.device.gid_index.is_none() {
+            return Err(Failure::Unsupported(
+                "an InfiniBand link is only supported with a GID: choose one with -x at both ends",
+            ));
+        }
+        let class = DeviceClass::of(attributes.vendor_id, attributes.vendor_part_id);
+        let inline = device::inline_size(params, class);
+        screen.messages(&inline.messages)?;
+        let out_reads = device::outstanding_reads(
+            params.tool,
+            params.outstanding_reads,
+            attributes.max_qp_rd_atom,
+        );
+        screen.messages(&out_reads.messages)?;
+        let pkey_index = device::pkey_index(params.device.pkey_index, attributes.max_pkeys.into());
+        screen.messages(&pkey_index.messages)?;
+        Ok(Self {
+            context,
+            attributes,
+            port,
+            link,
+            inline: inline.value,
+            out_reads: out_reads.value,
+            pkey_index: pkey_index.value,
+        })
+    }
+
+    /// Stock's class of the device.
+    pub(crate) fn class(&self) -> DeviceClass {
+        DeviceClass::of(self.attributes.vendor_id, self.attributes.vendor_part_id)
+    }
+
+    /// Our address: what `-x` says, or the best of the port's table.
+    pub(crate) fn source(&self, params: &Params) -> Result<Source, Failure> {
+        let failed = |doing, source| Failure::Verbs {
+            stock: " Unable to set up socket connection\n".to_owned(),
+            doing,
+            source,
+        };
+        let port = params.device.port;
+        let index = match params.device.gid_index {
+            Some(index) => index,
+            None => self
+                .choose(params)
+                .map_err(|error| failed("reading the GID table", error))?,
+        };
+        let entry = self.context.query_gid(port, index.into());
+        let gid = entry
+            .map_err(|source| failed("reading our GID (-x chooses it)", source))?
+            .gid;
+        Ok(Source { index, gid })
+    }
+
+    fn choose(&self, params: &Params) -> Result<u8, VerbsError> {
+        let table: Vec<gid::GidEntry> = self
+            .context
+            .query_gid_table()?
+            .iter()
+            .filter(|entry| entry.port == params.device.port)
+            .filter_map(|entry| {
+                Some(gid::GidEntry {
+                    index: u8::try_from(entry.index).ok()?,
+                    gid: entry.gid.0,
+                    kind: match entry.gid_type {
+                        GidType::Ib => gid::GidKind::InfiniBand,
+                        GidType::RoceV1 => gid::GidKind::RoceV1,
+                        GidType::RoceV2 => gid::GidKind::RoceV2,
+                    },
+                })
+            })
+            .collect();
+        gid::choose(&table, params.device.prefer_ipv6_gid).ok_or(VerbsError::NoEntry {
+            what: "every entry of the GID table; the first is",
+            index: 0,
+        })
+    }
+
+    /// The attributes as the dialogue carries them.
+    pub(crate) fn wire_attributes(&self) -> exchange::DeviceAttributes {
+        let own = &self.attributes;
+        let mut wire = exchange::DeviceAttributes::zeroed();
+        let text = own.fw_ver.bytes().take(wire.fw_ver.len() - 1);
+        for (slot, byte) in wire.fw_ver.iter_mut().zip(text) {
+            *slot = byte;
+        }
+        wire.node_guid = own.node_guid.to_be_bytes();
+        wire.sys_image_guid = own.sys_image_guid.to_be_bytes();
+        wire.max_mr_size = own.max_mr_size;
+        wire.page_size_cap = own.page_size_cap;
+        wire.vendor_id = own.vendor_id;
+        wire.vendor_part_id = own.vendor_part_id;
+        wire.hw_ver = own.hw_ver;
+        wire.max_qp = own.max_qp;
+        wire.max_qp_wr = own.max_qp_wr;
+        wire.device_cap_flags = own.device_cap_flags;
+        wire.max_sge = own.max_sge;
+        wire.max_sge_rd = own.max_sge_rd;
+        wire.max_cq = own.max_cq;
+        wire.max_cqe = own.max_cqe;
+        wire.max_mr = own.max_mr;
+        wire.max_pd = own.max_pd;
+        wire.max_qp_rd_atom = own.max_qp_rd_atom;
+        wire.max_res_rd_atom = own.max_res_rd_atom;
+        wire.max_qp_init_rd_atom = own.max_qp_init_rd_atom;
+        wire.atomic_cap = own.atomic_cap as u32;
+        wire.max_mw = own.max_mw;
+        wire.max_mcast_grp = own.max_mcast_grp;
+        wire.max_mcast_qp_attach = own.max_mcast_qp_attach;
+        wire.max_total_mcast_qp_attach = own.max_total_mcast_qp_attach;
+        wire.max_ah = own.max_ah;
+        wire.max_srq = own.max_srq;
+        wire.max_srq_wr = own.max_srq_wr;
+        wire.max_srq_sge = own.max_srq_sge;
+        wire.max_pkeys = own.max_pkeys;
+        wire.local_ca_ack_delay = own.local_ca_ack_delay;
+        wire.phys_port_cnt = own.phys_port_cnt;
+        wire
+    }
+
+    /// The path MTU to announce, and what there is to say about it.
+    pub(crate) fn path_mtu(&self, params: &Params) -> Adjusted<PathMtu> {
+        device::path_mtu(params.path.mtu, self.port.active_mtu, self.class())
+    }
+}
+
+fn usable_port(context: &dyn Context, params: &Params) -> Result<PortAttributes, Failure> {
+    let number = params.device.port;
+    let port = context.query_port(number).map_err(|error| {
+        refused(
+            refuse(params.tool, &DeviceProblem::UnreadablePort(number)),
+            format!("asking the device for its port: {error}; choose a port with -i"),
+        )
+    })?;
+    if port.state != PortState::Active {
+        let problem = DeviceProblem::PortNotActive(number, port.state as u8);
+        return Err(refused(
+            refuse(params.tool, &problem),
+            format!(
+                "port {number} of {} is {:?}, it has to be active; bring the link up",
+                context.device_name(),
+                port.state
+            ),
+        ));
+    }
+    Ok(port)
+}
+
+fn refused(resolved: Resolved, advice: String) -> Failure {
+    Failure::Refused { resolved, advice }
+}
+
+fn link_of(layer: LinkLayer) -> Link {
+    match layer {
+        LinkLayer::InfiniBand => Link::Ib,
+        LinkLayer::Ethernet => Link::Ethernet,
+        LinkLayer::Unspecified => Link::Unknown,
+    }
+}

@@ -1,0 +1,16 @@
+//! From an opened device to connected queue pairs, in the order of a test:
+//!
+//! - `adapter`: the device and its port, and what they allow;
+//! - `layout`: where in the buffer which message lies;
+//! - `resources`: memory, completion queue, queue pairs;
+//! - `connect`: the states of a queue pair, and what we tell the peer of it.
+
+mod adapter;
+mod connect;
+mod layout;
+mod resources;
+
+pub(crate) use adapter::Adapter;
+pub(crate) use connect::{Path, to_init, to_rtr, to_rts};
+pub(crate) use layout::{Layout, Place};
+pub(crate) use resources::{Memory, Queues, Resources};

@@ -1,0 +1,354 @@
+//! A test from its parameters to its exit code, in stock's order: device,
+//! control connection, negotiation, resources, header, dialogue, run, report.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use verbs_sys::PathMtu;
+
+use crate::affinity;
+use crate::device::{Devices, Provider};
+use crate::exchange::{
+    self, ConnectOptions, ExchangeError, Family, Host, KeyRecord, ListenOptions, Listener,
+    OUT_READS_LOWERED, Session, TcpChannel, TestParameters, Timeouts, Version, connect,
+};
+use crate::failure::Failure;
+use crate::host;
+use crate::interrupt::Interrupt;
+use crate::options::{Machine, Output, Params, Verb, device};
+use crate::psn::Psns;
+use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
+use crate::report::notes;
+use crate::reporter::{Reporter, announced_duration};
+use crate::screen::Screen;
+use crate::setup::{Adapter, Layout, Path, Resources, to_init};
+use crate::traffic::{Parts, Test};
+
+/// How long one attempt to connect may take.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// After so much idle time the system probes whether the peer's host still lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// Runs one end of a test, shows what stock shows, and returns when both ends
+/// are done.
+///
+/// # Errors
+/// [`Failure`] says what to print and how to exit.
+pub fn run(
+    params: &Params,
+    providers: &[&dyn Provider],
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    affinity::pin(&params.device.pin_cores)?;
+    let run = if params.loopback {
+        crate::loopback::run
+    } else {
+        run_end
+    };
+    match run(params, providers, screen, interrupt) {
+        // Whatever fails after an interrupt fails because of it.
+        Err(_) if interrupt.requested() => Err(Failure::Interrupted),
+        result => result,
+    }
+}
+
+fn run_end(
+    params: &Params,
+    providers: &[&dyn Provider],
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    run_connected(params, providers, screen, interrupt, None)
+}
+
+/// Runs one end, over a control connection that is there already or has to be made.
+pub(crate) fn run_connected(
+    params: &Params,
+    providers: &[&dyn Provider],
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+    connection: Option<TcpStream>,
+) -> Result<(), Failure> {
+    if params.verb() != Verb::Write || params.with_imm {
+        return Err(Failure::Unsupported(
+            "only RDMA WRITE without immediate data can be run",
+        ));
+    }
+    let devices = Devices {
+        providers,
+        capture: params.device.capture.as_deref().map(std::path::Path::new),
+    };
+    let named = params
+        .device
+        .name
+        .as_deref()
+        .map(|name| {
+            let device = devices.named(params.tool, name)?;
+            Adapter::open(&*device, params, screen)
+        })
+        .transpose()?;
+    let stream = match connection {
+        Some(stream) => stream,
+        None => control_connection(params, screen, interrupt)?,
+    };
+    interrupt.attend(&stream)?;
+    let adapter = match named {
+        Some(adapter) => adapter,
+        None => {
+            let local = stream.local_addr()?.ip().to_canonical();
+            let device = devices.for_connection(params.tool, local)?;
+            screen.err(&format!(
+                "{}: using {}, which has {local} (-d chooses another)\n",
+                params.tool,
+                device.name()
+            ))?;
+            Adapter::open(&*device, params, screen)?
+        }
+    };
+    negotiate(params, screen, interrupt, stream, adapter)
+}
+
+/// Listens and waits for the client, or connects to the server.
+fn control_connection(
+    params: &Params,
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+) -> Result<TcpStream, Failure> {
+    if params.machine == Machine::Server && params.report.output == Output::Full {
+        screen.out(notes::BANNER)?;
+    }
+    let side = params.side();
+    let failed = |source| Failure::Exchange { side, source };
+    let family = match params.control.ipv6 {
+        true => Family::V6,
+        false => Family::V4,
+    };
+    let source = params.control.bind_source_ip.clone();
+    match &params.host {
+        None => {
+            let listener = Listener::bind(&ListenOptions {
+                port: params.control.tcp_port,
+                family,
+                bind: source,
+            })
+            .map_err(failed)?;
+            interrupt.attend(&listener)?;
+            log::info!("waiting for a client on port {}", params.control.tcp_port);
+            listener.accept(None).map_err(failed)
+        }
+        Some(host) => {
+            let source = source
+                .map(|address| {
+                    address.parse().map_err(|_| ExchangeError::Source {
+                        address,
+                        reason: "it is not an IP address".to_owned(),
+                    })
+                })
+                .transpose()
+                .map_err(failed)?;
+            connect(&ConnectOptions {
+                host: host.clone(),
+                port: params.control.tcp_port,
+                family,
+                source,
+                attempt: CONNECT_TIME,
+                retry: params.control.connect_retry,
+            })
+            .map_err(failed)
+        }
+    }
+}
+
+/// From the control connection to the end of the test.
+fn negotiate(
+    params: &Params,
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+    stream: TcpStream,
+    adapter: Adapter,
+) -> Result<(), Failure> {
+    let side = params.side();
+    let failed = |source| Failure::Exchange { side, source };
+    let own_mtu = adapter.path_mtu(params);
+    screen.messages(&own_mtu.messages)?;
+
+    let control = stream.try_clone()?;
+    let timeouts = Timeouts {
+        step: params.control.peer_timeout,
+        run: None,
+        keep_alive: Some(KEEP_ALIVE),
+    };
+    let channel = TcpChannel::new(stream, &timeouts)?;
+    let own = Host {
+        version: Version::announced(),
+        page_size: host::page_size(),
+        cache_line: host::cache_line(),
+        mtu: own_mtu.value as u8,
+    };
+    let (mut session, agreement) = Session::start(channel, side, timeouts, &own).map_err(failed)?;
+    log::info!(
+        "the peer announces {}; page size {}, cache line {}, MTU code {}",
+        session.peer_version(),
+        agreement.page_size,
+        agreement.cache_line,
+        agreement.mtu
+    );
+    // Session::start takes nothing but 1 to 5 from the peer.
+    let mtu = PathMtu::from_code(agreement.mtu).unwrap_or(own_mtu.value);
+    let negotiation = session
+        .negotiate(&wire_parameters(params, &adapter))
+        .map_err(failed)?;
+    let (out_reads, lowered) = negotiation.limit_out_reads(adapter.out_reads);
+    if lowered {
+        screen.out(OUT_READS_LOWERED)?;
+    }
+
+    let layout = Layout {
+        page: agreement.page_size as usize,
+        line: agreement.cache_line as usize,
+        size: params.sizes.largest() as usize,
+        qps: params.qps as usize,
+        block_per_qp: params.mr_per_qp,
+    };
+    let mut resources = Resources::new(&adapter, params, layout)?;
+    let inline = device::granted_inline(adapter.inline, resources.queues.inline);
+    resources.queues.inline = inline.value;
+    let path = Path {
+        source: adapter.source(params)?,
+        mtu,
+        out_reads,
+        pkey_index: adapter.pkey_index,
+    };
+    for qp in &mut resources.queues.qps {
+        to_init(&mut **qp, params, &path)?;
+    }
+    screen.messages(&inline.messages)?;
+    let records = key_records(params, &adapter, &resources, &path)?;
+    let info = header_info(params, &adapter, &path, inline.value);
+    let reporter = Reporter::begin(screen, params, info)?;
+    let parts = Parts {
+        params,
+        adapter: &adapter,
+        resources,
+        path,
+        records,
+        reporter,
+        interrupt,
+    };
+    let result = Test::new(parts, &control)?.run(session);
+    if !params.wait_destroy.is_zero() {
+        let seconds = u32::try_from(params.wait_destroy.as_secs()).unwrap_or(u32::MAX);
+        screen.out(&notes::waiting_to_destroy(seconds))?;
+        std::thread::sleep(params.wait_destroy);
+    }
+    result
+}
+
+/// What we tell the peer about each queue pair.
+fn key_records(
+    params: &Params,
+    adapter: &Adapter,
+    resources: &Resources,
+    path: &Path,
+) -> Result<Vec<KeyRecord>, Failure> {
+    let mut psns = Psns::new(params.seed);
+    let memory = &resources.memory;
+    resources
+        .queues
+        .qps
+        .iter()
+        .enumerate()
+        .map(|(index, qp)| {
+            let published = memory.layout.published(index);
+            Ok(KeyRecord {
+                lid: adapter.port.lid,
+                out_reads: path.out_reads,
+                qpn: qp.qpn(),
+                psn: psns.next()?,
+                rkey: memory.rkey(published),
+                vaddr: memory.addr(published),
+                tail_markers: None,
+                gid: Some(path.source.gid.0),
+                srqn: 0,
+            })
+        })
+        .collect()
+}
+
+fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
+    let tool = params.wire_tool();
+    TestParameters {
+        method: params.method(),
+        connection: params.wire_connection(),
+        verb: tool.verb,
+        measurement: tool.measurement,
+        atomic: params.wire_atomic(),
+        ending: params.ending(),
+        units: params.units(),
+        size: params.sizes.largest().into(),
+        iterations: match params.length {
+            crate::options::Length::Iterations(count) => count,
+            _ => 0,
+        },
+        aes_xts: false,
+        qps: params.qps,
+        duration: announced_duration(params.length),
+        rdma_cm: false,
+        no_enhanced_reorder: false,
+        sig_offload: false,
+        data_validation: false,
+        device: adapter.wire_attributes(),
+        mlx5_comp_mask: 0,
+    }
+}
+
+fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> HeaderInfo {
+    let tool: exchange::Tool = params.wire_tool();
+    let on_off = |on: bool| if on { Feature::On } else { Feature::Off };
+    let bandwidth = params.tool.is_bandwidth();
+    let posts = params.machine == Machine::Client || params.bidirectional;
+    HeaderInfo {
+        verb: tool.verb,
+        atomic: params.wire_atomic(),
+        measurement: tool.measurement,
+        duplex: params.bidirectional,
+        multicast: false,
+        events: params.events,
+        dual_port: false,
+        device: adapter.context.device_name().to_owned(),
+        qps: params.qps,
+        transport: Transport::Ib,
+        connection: params.wire_connection(),
+        srq: params.use_srq,
+        relaxed_ordering: on_off(params.relaxed_ordering),
+        relaxed_ordering_warning: false,
+        lock_free: on_off(params.no_lock),
+        wr_api: adapter.class().has_extended_post() && !params.old_post_send,
+        enhanced_reorder: false,
+        tx_depth: posts.then_some(params.tx_depth),
+        post_list: params.post_list,
+        recv_post_list: params.recv_post_list,
+        rx_depth: None,
+        cq_moderation: bandwidth.then_some(params.cq_mod),
+        cqe_poll: bandwidth.then_some(match params.polling {
+            crate::options::Polling::Dynamic => CqePoll::Dynamic,
+            crate::options::Polling::Fixed(count) => CqePoll::Fixed(count),
+        }),
+        mtu: path.mtu.bytes(),
+        link: adapter.link,
+        gid_index: Some(path.source.index.into()),
+        gid_index2: None,
+        limit: if tool.verb.is_round_trip() {
+            Limit::OutstandingReads(path.out_reads)
+        } else {
+            Limit::Inline(inline)
+        },
+        cm_qps: false,
+        cm_exchange: false,
+        tos: None,
+        awaits_cm_client: false,
+        numa_node: None,
+    }
+}
