@@ -35,7 +35,6 @@ const NOT_YET: &[(&str, &str)] = &[
         "read the counters under /sys/class/infiniband/<dev>/ports/<port> before and after",
     ),
     ("data_validation", "leave it out at both ends"),
-    ("pin_cores", "start the command with taskset -c <list>"),
     ("aes_xts", "leave the encryption options out at both ends"),
 ];
 

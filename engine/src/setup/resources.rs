@@ -9,7 +9,7 @@ use verbs_sys::{
 use super::adapter::Adapter;
 use super::layout::{Layout, Place};
 use crate::failure::Failure;
-use crate::options::{ConnectionType, Params, Verb};
+use crate::options::{ConnectionType, Machine, Params, Verb};
 
 /// Registered blocks of memory.
 pub(crate) struct Memory {
@@ -73,9 +73,6 @@ impl Memory {
                     bytes: length as u64,
                     source,
                 })?;
-                if !params.polls_memory() {
-                    fill_with_noise(&buffer)?;
-                }
                 let region = adapter
                     .context
                     .reg_mr(domain, buffer.whole(), region_access(params))
@@ -86,7 +83,28 @@ impl Memory {
                 Ok(Block { region, buffer })
             })
             .collect::<Result<_, Failure>>()?;
-        Ok(Self { layout, blocks })
+        let memory = Self { layout, blocks };
+        // A passive end sends nothing; ib_write_lat starts from zeroes.
+        let sends = params.machine == Machine::Client || params.bidirectional;
+        if sends && !params.polls_memory() {
+            for qp in 0..layout.qps {
+                memory.fill_with_noise(layout.sends_from(qp))?;
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Fills an area with bytes that don't compress.
+    fn fill_with_noise(&self, area: Place) -> Result<(), Failure> {
+        let mut noise = [0; 64 << 10];
+        getrandom::fill(&mut noise).map_err(std::io::Error::from)?;
+        let length = self.layout.area();
+        for start in (0..length).step_by(noise.len()) {
+            let rest = noise.len().min(length - start);
+            // Inside the buffer by the layout.
+            let _ = self.buffer(area).write(area.offset + start, &noise[..rest]);
+        }
+        Ok(())
     }
 
     /// The buffer that a place lies in.
@@ -197,16 +215,4 @@ fn region_access(params: &Params) -> AccessFlags {
         };
     access.set(AccessFlags::RELAXED_ORDERING, params.relaxed_ordering);
     access
-}
-
-/// Fills a buffer with bytes that don't compress.
-fn fill_with_noise(buffer: &Buffer) -> Result<(), Failure> {
-    let mut noise = [0; 64 << 10];
-    getrandom::fill(&mut noise).map_err(std::io::Error::from)?;
-    for start in (0..buffer.len()).step_by(noise.len()) {
-        let rest = noise.len().min(buffer.len() - start);
-        // Inside the buffer by construction.
-        let _ = buffer.write(start, &noise[..rest]);
-    }
-    Ok(())
 }
