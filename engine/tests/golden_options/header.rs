@@ -1,7 +1,8 @@
 //! The values of the header that the option layer decides.
 
 use engine::options::device::largest_message;
-use engine::options::{Length, Params, PathMtu, Polling, Sizes};
+use engine::options::{Length, Params, Polling, Sizes};
+use verbs_sys::PathMtu;
 
 use crate::records::Record;
 

@@ -223,10 +223,7 @@ impl Context for UserContext {
     }
 
     fn create_cq(&self, init: &CqInit<'_>) -> Result<Box<dyn CompletionQueue>> {
-        let channel = init
-            .channel
-            .map(own_channel)
-            .transpose()?;
+        let channel = init.channel.map(own_channel).transpose()?;
         let mut engine = self.inner.port.lock();
         let id = engine.nic.create_cq(init.depth)?;
         if let Some(channel) = channel {

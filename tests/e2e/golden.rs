@@ -1,0 +1,214 @@
+//! Screens against those of stock perftest 6.29, for all recorded runs of the
+//! commands that can be repeated here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::screen::masked;
+use crate::support::{Running, Turn, WRITE_BW, WRITE_LAT, start_pair_at};
+
+/// A recorded pair that ended well at both ends.
+struct Recorded {
+    name: String,
+    tool: String,
+    /// Arguments without device and host: server, client.
+    lines: [String; 2],
+    /// Standard output: server, client.
+    screens: [String; 2],
+}
+
+fn golden(folder: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("GOLDEN_DIR").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden"),
+        PathBuf::from,
+    );
+    let folder = root.join(folder);
+    if !folder.is_dir() {
+        eprintln!("skipped: no golden data in {}", folder.display());
+        return None;
+    }
+    Some(folder)
+}
+
+/// Tool and arguments of a recorded command, fit for `lo`: without device and
+/// host, with the GID index that has the address there. `None` when it names
+/// a file or a device, or when stock's program isn't one of ours.
+fn fit(command: &str) -> Option<(String, String)> {
+    let mut words = command.split_whitespace();
+    let tool = words.next()?.to_owned();
+    if tool != WRITE_BW && tool != WRITE_LAT {
+        return None;
+    }
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "-d" => {
+                words.next()?;
+            }
+            "-x" => {
+                words.next()?;
+                kept.extend(["-x", "0"]);
+            }
+            // 10.0.0.1, fd00::1: the host.
+            host if host.contains('.') && !host.starts_with('-') && !host.starts_with("0.") => {}
+            host if host.contains("::") => {}
+            // Files have a test of their own.
+            file if file.starts_with("--out_json") => {}
+            word => kept.push(word),
+        }
+    }
+    Some((tool, kept.join(" ")))
+}
+
+/// What is not supported yet, by option.
+fn is_supported(line: &str) -> bool {
+    const NOT_YET: &[&str] = &[
+        "-R",
+        "-z",
+        "-O",
+        "-e",
+        "-W",
+        "--write_with_imm",
+        "--data_validation",
+        "--payload_file_path=payload.txt",
+        "--use-srq",
+        "--use_hugepages",
+        "--mmap",
+        "--odp",
+        "--use-null-mr",
+    ];
+    !line.split(' ').any(|word| NOT_YET.contains(&word))
+}
+
+/// The runs of `output-6.29`: `TOOL.CASE.server.txt` and `.client.txt`.
+fn lab_runs(folder: &Path) -> Vec<Recorded> {
+    let index = fs::read_to_string(folder.join("index.tsv")).unwrap();
+    let mut runs = Vec::new();
+    for line in index.lines() {
+        let Some(name) = line
+            .split('\t')
+            .next()
+            .and_then(|file| file.strip_suffix(".server.txt"))
+        else {
+            continue;
+        };
+        let end = |side: &str| {
+            let file = format!("{name}.{side}.txt");
+            let row = index.lines().find(|row| row.starts_with(&file))?;
+            let mut fields = row.split('\t').skip(1);
+            let (command, code) = (fields.next()?, fields.next()?);
+            let text = fs::read_to_string(folder.join(&file)).ok()?;
+            let screen = text.split_once('\n')?.1;
+            let screen = screen.split("[stderr]\n").next()?.to_owned();
+            (code == "0").then_some((fit(command)?, screen))
+        };
+        if let (Some(server), Some(client)) = (end("server"), end("client")) {
+            push(&mut runs, name, server, client);
+        }
+    }
+    runs
+}
+
+/// The runs of `stock/6.29-6.29`: folders `TOOL/CASE`.
+fn stock_runs(folder: &Path) -> Vec<Recorded> {
+    let mut runs = Vec::new();
+    for tool in [WRITE_BW, WRITE_LAT] {
+        let Ok(cases) = fs::read_dir(folder.join(tool)) else {
+            continue;
+        };
+        let mut cases: Vec<PathBuf> = cases.map(|case| case.unwrap().path()).collect();
+        cases.sort();
+        for case in cases {
+            let read = |file: &str| fs::read_to_string(case.join(file)).unwrap_or_default();
+            let commands = read("cmd.txt");
+            // Not the same device as ours: other defaults.
+            if read("exit.txt").trim() != "0 0" || commands.contains("PART=") {
+                continue;
+            }
+            let command = |side: &str| {
+                let line = commands.lines().find_map(|line| line.strip_prefix(side))?;
+                fit(line)
+            };
+            if let (Some(server), Some(client)) = (command("server: "), command("client: ")) {
+                let name = case.strip_prefix(folder).unwrap().display().to_string();
+                let screens = [read("server.out"), read("client.out")];
+                let [server_screen, client_screen] = screens;
+                push(
+                    &mut runs,
+                    &name,
+                    (server, server_screen),
+                    (client, client_screen),
+                );
+            }
+        }
+    }
+    runs
+}
+
+type End = ((String, String), String);
+
+fn push(runs: &mut Vec<Recorded>, name: &str, server: End, client: End) {
+    let ((tool, server_line), server_screen) = server;
+    let ((client_tool, client_line), client_screen) = client;
+    if tool != client_tool || !is_supported(&server_line) || !is_supported(&client_line) {
+        eprintln!("skipped: {name} (not supported yet)");
+        return;
+    }
+    runs.push(Recorded {
+        name: name.to_owned(),
+        tool,
+        lines: [server_line, client_line],
+        screens: [server_screen, client_screen],
+    });
+}
+
+/// Runs what was recorded and compares the screens of both ends.
+fn repeat(run: &Recorded) -> Result<(), String> {
+    let tool = run.tool.as_str();
+    let [server, client] = &run.lines;
+    let host = match client.contains("--ipv6-addr") {
+        true => "::1",
+        false => "127.0.0.1",
+    };
+    let ended = {
+        let _turn = Turn::take();
+        start_pair_at([tool; 2], [server, client], host).map(Running::wait)
+    };
+    for (ended, screen) in ended.iter().zip(&run.screens) {
+        if ended.code != Some(0) {
+            return Err(format!("{}: {ended:#?}", run.name));
+        }
+        let timed = client.split(' ').any(|word| word == "-D");
+        let (ours, theirs) = (masked(&ended.out, timed), masked(screen, timed));
+        if ours != theirs {
+            return Err(format!(
+                "{} ({client}):\nours {ours:#?}\nstock {theirs:#?}",
+                run.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn repeat_all(runs: &[Recorded]) {
+    let failed: Vec<String> = runs.iter().filter_map(|run| repeat(run).err()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn golden_screens_of_the_lab() {
+    if let Some(folder) = golden("output-6.29") {
+        let runs = lab_runs(&folder);
+        assert!(!runs.is_empty(), "nothing recorded in {}", folder.display());
+        repeat_all(&runs);
+    }
+}
+
+#[test]
+fn golden_screens_of_stock_on_loopback() {
+    if let Some(folder) = golden("stock/6.29-6.29") {
+        let runs = stock_runs(&folder);
+        assert!(!runs.is_empty(), "nothing recorded in {}", folder.display());
+        repeat_all(&runs);
+    }
+}

@@ -1,0 +1,18 @@
+//! The commands, end to end: two processes on `lo` over the userspace NIC.
+//!
+//! - `runs`: what options do to a test and to its screen;
+//! - `golden`: screens against those of stock perftest;
+//! - `bad_input`: what is refused, and how that is told;
+//! - `bad_peer`: peers that are silent, strange, different, or die.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+mod bad_input;
+mod bad_peer;
+mod golden;
+mod runs;
+mod support;

@@ -1,0 +1,96 @@
+//! Screens without what differs from run to run and from host to host.
+
+use std::fmt::Write as _;
+
+/// The lines of a screen, with the values replaced that another device or
+/// another run makes different. `timed`: the iterations, too.
+pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rows = false;
+    for line in screen.lines() {
+        if line.starts_with(" NUMA node") || line.starts_with(" GID") {
+            // The device has none; it may have a GID where the recorded one has not.
+            continue;
+        }
+        if line.starts_with("---") {
+            rows = false;
+        }
+        lines.push(if rows && !line.is_empty() {
+            masked_row(line, timed)
+        } else if let Some((before, _)) = line.split_once("Device         : ") {
+            format!("{before}Device         : *")
+        } else if line.starts_with(" Link type ") {
+            " Link type *".to_owned()
+        } else if line.contains(" address: ") {
+            masked_values(line)
+        } else {
+            line.to_owned()
+        });
+        rows |= line.starts_with(" #bytes") || line.starts_with("#, ");
+    }
+    lines
+}
+
+/// Names stay, values go: `QPN 0x0011` becomes `QPN *`.
+fn masked_values(line: &str) -> String {
+    let words = line.split(' ').map(|word| {
+        let value = word.starts_with("0x") || word.chars().all(|c| c.is_ascii_digit());
+        if value && !word.is_empty() { "*" } else { word }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Of numbers with a point only the number of decimals stays, and with it the
+/// padding goes; size and iterations stay.
+fn masked_row(line: &str, timed: bool) -> String {
+    let mut masked = String::new();
+    let mut fields = 0;
+    for word in line.split_inclusive([' ', '\t', ',']) {
+        let number = word.trim_end_matches([' ', '\t', ',']);
+        let separator = &word[number.len()..];
+        if number.is_empty() {
+            if separator != " " {
+                masked.push_str(separator);
+            }
+            continue;
+        }
+        fields += 1;
+        match number.split_once('.') {
+            Some((_, decimals)) => {
+                let _ = write!(masked, "#.{}", decimals.len());
+            }
+            None if timed && fields == 2 => masked.push('#'),
+            None => masked.push_str(number),
+        }
+        if separator != " " {
+            masked.push_str(separator);
+        }
+        masked.push('|');
+    }
+    masked
+}
+
+#[test]
+fn masks_values_and_keeps_layout() {
+    let row = " 65536      200              31.56              25.07  \t\t     0.000401";
+    assert_eq!(masked_row(row, false), "65536|200|#.2|#.2|\t\t#.6|");
+    assert_eq!(
+        masked_row(row, true),
+        masked_row(&row.replace("200 ", "9123"), true)
+    );
+    assert_ne!(
+        masked_row(row, false),
+        masked_row(&row.replace("25.07", "25.070"), false)
+    );
+    let lines = masked(
+        " Dual-port       : OFF\t\tDevice         : rxe_a\n local address: LID 0x11 QPN 0x0011\n GID: 0:1\n",
+        false,
+    );
+    assert_eq!(
+        lines,
+        [
+            " Dual-port       : OFF\t\tDevice         : *",
+            " local address: LID * QPN *"
+        ]
+    );
+}
