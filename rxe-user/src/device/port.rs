@@ -18,9 +18,9 @@ use super::progress::{Progress, Worker};
 use super::{UserDevice, list_error, path_mtu};
 use crate::link::capture::Capture;
 use crate::link::udp::{BindError, UdpLink, UdpOptions};
-use crate::link::{Link, TxQueue};
+use crate::link::{Link, PacketSink, RxPacket, TxQueue};
 use crate::time::Time;
-use crate::transport::{Acks, CqId, Nic, NicConfig, NicLimits, Receiver};
+use crate::transport::{Acks, CqId, Nic, NicConfig, NicLimits};
 
 /// Addresses of `lo` that contexts take, one each: 127.0.0.1 and up.
 const LOOPBACK_ADDRESSES: u8 = 64;
@@ -38,6 +38,9 @@ const MAX_WINDOW: usize = 128;
 /// Least number of packets in flight, however small the receive buffer is.
 const MIN_WINDOW: usize = 8;
 
+/// Of so many idle polls one looks at the timers.
+const TIMER_POLLS: u32 = 16;
+
 /// Ports of real interfaces that this process has open, by interface index.
 static PORTS: Mutex<Vec<(u32, Weak<Port>)>> = Mutex::new(Vec::new());
 
@@ -53,11 +56,13 @@ pub(crate) struct Engine {
     pub(crate) posted: bool,
     /// The link has failed; said once.
     failed: bool,
+    /// Polls that found nothing to do.
+    idle_polls: u32,
 }
 
 impl Engine {
     pub(crate) fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        time_since(self.start)
     }
 
     /// Receives, answers, sends again, and announces. Returns how many packets
@@ -67,13 +72,23 @@ impl Engine {
     /// consumer that answers a message at once then sends both together.
     pub(crate) fn progress(&mut self, acks: Acks) -> usize {
         let overdue = self.nic.owes_acks();
-        let now = self.now();
-        let mut receiver = Receiver {
+        let mut arrivals = Arrivals {
             nic: &mut self.nic,
-            now,
+            start: self.start,
+            now: None,
         };
-        let received = self.link.receive(&mut receiver);
+        let received = self.link.receive(&mut arrivals);
+        let now = arrivals.now;
         let received = self.check(received).unwrap_or(0);
+        if received == 0 && !overdue && !self.nic.has_work() && self.tx.is_empty() {
+            // Reading the clock costs a tenth of an idle poll, and no timer is
+            // as fine as some polls are long.
+            self.idle_polls = self.idle_polls.wrapping_add(1);
+            if !self.idle_polls.is_multiple_of(TIMER_POLLS) {
+                return 0;
+            }
+        }
+        let now = now.unwrap_or_else(|| self.now());
         if self
             .nic
             .next_deadline()
@@ -274,6 +289,7 @@ impl Port {
             owners: HashMap::new(),
             posted: false,
             failed: false,
+            idle_polls: 0,
         };
         let progress = Arc::new(Progress::new(engine, sockets)?);
         let worker = Worker::start(Arc::clone(&progress), &device.name)?;
@@ -354,6 +370,25 @@ fn os_random() -> Result<crate::transport::Random> {
             .and_then(|word| word.try_into().ok())
             .map_or(0, u32::from_ne_bytes)
     }))
+}
+
+/// Hands what arrives to the NIC; reads the clock when something does.
+struct Arrivals<'a> {
+    nic: &'a mut Nic,
+    start: Instant,
+    now: Option<Time>,
+}
+
+impl PacketSink for Arrivals<'_> {
+    #[inline]
+    fn packet(&mut self, packet: &RxPacket<'_>) {
+        let now = *self.now.get_or_insert_with(|| time_since(self.start));
+        self.nic.receive(now, packet);
+    }
+}
+
+fn time_since(start: Instant) -> Time {
+    Time::from_nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What a port's thread waits for.

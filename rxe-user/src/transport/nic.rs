@@ -609,6 +609,13 @@ impl Nic {
         !self.ready.is_empty()
     }
 
+    /// Whether [`Self::transmit`] has something to do, beside acknowledgements
+    /// that wait.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Whether acknowledgements wait for company.
     #[must_use]
     pub fn owes_acks(&self) -> bool {
