@@ -7,9 +7,11 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod attributes;
 mod chaos;
 mod faults;
 mod harness;
 mod messages;
 mod recovery;
 mod responses;
+mod states;

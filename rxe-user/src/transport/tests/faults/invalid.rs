@@ -248,3 +248,36 @@ fn row_12_no_resources_for_a_read() {
         "those within the limit are answered first"
     );
 }
+
+/// A Read that the network repeats takes no second resource: the new one
+/// behind it is within the limit.
+#[test]
+fn repeated_reads_take_no_resources() {
+    let setup = Setup {
+        rd_atomic: [4, 1],
+        ..Setup::default()
+    };
+    let mut lone = endpoint(&setup);
+    let read = |lone: &Lone, psn| Raw {
+        reth: lone.reth(TARGET, 4),
+        ..Raw::new(Op::ReadRequest, psn)
+    };
+    let (first, second) = (read(&lone, 0), read(&lone, 1));
+    assert_eq!(lone.answers(std::slice::from_ref(&first)).len(), 1);
+    let mut atomic = Raw::new(Op::FetchAdd, 2);
+    (atomic.atomic.va, atomic.atomic.rkey) = (first.reth.va, first.reth.rkey);
+    assert_eq!(
+        lone.answers(&[first, second.clone()]),
+        [
+            "RDMA Read Response Only 0 [4] msn 1",
+            "RDMA Read Response Only 1 [4] msn 2"
+        ]
+    );
+    assert_eq!(
+        lone.answers(&[second, atomic]),
+        [
+            "RDMA Read Response Only 1 [4] msn 2",
+            "Atomic Acknowledge 2 msn 3"
+        ]
+    );
+}

@@ -332,7 +332,7 @@ impl Host {
     }
 }
 
-fn address_vector(peer: IpAddr) -> AddressVector {
+pub(crate) fn address_vector(peer: IpAddr) -> AddressVector {
     AddressVector {
         dgid: Gid::from_ip(peer),
         sgid_index: 0,

@@ -7,6 +7,6 @@ mod lone;
 mod pair;
 
 pub(crate) use datagram::Datagram;
-pub(crate) use host::{BUFFER, Host, QKEY, Setup, outcomes, pattern};
+pub(crate) use host::{BUFFER, Host, QKEY, Setup, address_vector, outcomes, pattern};
 pub(crate) use lone::{Lone, Raw};
 pub(crate) use pair::{A, B, Fate, Faults, Pair};
