@@ -11,7 +11,7 @@ const ROUNDS: u64 = 50_000;
 const END: u64 = u64::MAX;
 
 /// Without an answer for so long a packet has got lost.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Half of the time of a round trip, in microseconds.
 #[derive(Clone, Copy, Debug)]

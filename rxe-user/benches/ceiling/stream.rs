@@ -16,7 +16,10 @@ const BATCH_BYTES: usize = 120 << 10;
 const BATCH_PACKETS: usize = 512;
 
 /// Without an acknowledgement for so long packets have got lost.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the sender asks at the end for what isn't acknowledged yet.
+const ASK_EVERY: Duration = Duration::from_millis(1);
 
 /// The word that ends a stream.
 const END: u64 = u64::MAX;
@@ -69,6 +72,7 @@ impl Measurement for Stream {
         let (mut sent, mut acknowledged) = (0, 0);
         let start = Instant::now();
         let mut last_news = start;
+        let mut last_asked = start;
         loop {
             let running = start.elapsed() < self.duration;
             if !running && sent == acknowledged {
@@ -79,9 +83,9 @@ impl Measurement for Stream {
                 sent += batch as u64;
                 continue;
             }
-            if !running {
-                // Asks for what the peer hasn't acknowledged yet.
+            if !running && last_asked.elapsed() > ASK_EVERY {
                 port.send_word(sent)?;
+                last_asked = Instant::now();
             }
             let before = acknowledged;
             port.receive(|arrival| {
