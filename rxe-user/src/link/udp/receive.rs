@@ -13,19 +13,23 @@ use super::socket::{Datagram, MAX_DATAGRAMS, Slot};
 /// What is reported when the kernel wasn't asked for the hop limit.
 const UNKNOWN_HOP_LIMIT: u8 = 64;
 
+/// Calls in a row that find something before a stream is assumed.
+const STREAM: u8 = 2;
+
 /// Buffers for what arrives on any of the sockets.
 pub(super) struct Receiver {
     slots: Vec<Slot>,
-    /// The last call found something: the next one asks for many datagrams.
-    /// A poll that finds nothing costs less by `recvmsg`, a stream by `recvmmsg`.
-    streaming: bool,
+    /// Calls in a row that found something: after some the next ones ask for
+    /// many datagrams. A poll that finds nothing, and one that finds the only
+    /// datagram there is, cost less by `recvmsg`, a stream by `recvmmsg`.
+    streak: u8,
 }
 
 impl Receiver {
     pub(super) fn new() -> Self {
         Self {
             slots: (0..MAX_DATAGRAMS).map(|_| Slot::new()).collect(),
-            streaming: false,
+            streak: 0,
         }
     }
 
@@ -38,18 +42,23 @@ impl Receiver {
     ) -> io::Result<usize> {
         let socket = &endpoint.socket;
         let mut packets = 0;
-        if self.streaming {
+        if self.streak >= STREAM {
             let mut datagrams = [Datagram::EMPTY; MAX_DATAGRAMS];
             let received = some(socket.receive_many(&mut self.slots, &mut datagrams))?.unwrap_or(0);
-            self.streaming = received > 1;
+            if received <= 1 {
+                self.streak = 0;
+            }
             for (slot, datagram) in self.slots.iter().zip(&datagrams).take(received) {
                 packets += deliver(endpoint, slot, datagram, sink, counters);
             }
-        } else if let Some(slot) = self.slots.first_mut()
-            && let Some(datagram) = some(socket.receive_one(slot))?
-        {
-            self.streaming = true;
-            packets = deliver(endpoint, slot, &datagram, sink, counters);
+        } else if let Some(slot) = self.slots.first_mut() {
+            match some(socket.receive_one(slot))? {
+                Some(datagram) => {
+                    self.streak += 1;
+                    packets = deliver(endpoint, slot, &datagram, sink, counters);
+                }
+                None => self.streak = 0,
+            }
         }
         Ok(packets)
     }

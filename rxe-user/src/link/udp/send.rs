@@ -110,10 +110,15 @@ impl Endpoint {
         if (self.traffic_class, self.hop_limit) != (traffic_class, hop_limit) {
             self.set_ip_fields(traffic_class, hop_limit)?;
         }
-        let result = if tx.packets().len() == 1 || self.batching == Batching::None {
-            self.send_packet(tx, &route, tap)
-        } else {
-            self.send_runs(tx, &route, tap)
+        let max_segments = match (&self.detour, self.batching) {
+            (None, Batching::Segments) => MAX_SEGMENTS,
+            _ => 1,
+        };
+        let result = match front_run(tx.packets(), max_segments) {
+            Some(run) if run.packets == tx.packets().len() || self.batching == Batching::None => {
+                self.send_run(tx, &route, run, tap)
+            }
+            _ => self.send_runs(tx, &route, max_segments, tap),
         };
         match result {
             Ok((messages, packets)) => {
@@ -127,23 +132,24 @@ impl Endpoint {
         }
     }
 
-    /// Sends the first packet: messages and packets that went.
-    fn send_packet(
+    /// Sends the first run: messages and packets that went.
+    fn send_run(
         &self,
         tx: &mut TxQueue,
         route: &Route,
+        run: Run,
         tap: &mut Tap<'_>,
     ) -> nix::Result<(usize, usize)> {
-        let bytes = tx.bytes_mut(0, 1);
-        icrc::seal(&envelope(route, 0), bytes);
-        self.socket.send_to(&self.peer(route), bytes)?;
-        let run = Run {
-            packets: 1,
-            bytes: bytes.len(),
-            segment: bytes.len(),
-        };
+        let bytes = tx.bytes_mut(0, run.packets);
+        seal(route, run, bytes);
+        let to = self.peer(route);
+        if run.packets == 1 {
+            self.socket.send_to(&to, bytes)?;
+        } else {
+            self.socket.send_segments(&to, bytes, run.segment as u16)?;
+        }
         tap.sent(route, run, bytes);
-        Ok((1, 1))
+        Ok((1, run.packets))
     }
 
     /// Sends as many runs as one system call takes: messages and packets that went.
@@ -151,12 +157,9 @@ impl Endpoint {
         &self,
         tx: &mut TxQueue,
         first: &Route,
+        max_segments: usize,
         tap: &mut Tap<'_>,
     ) -> nix::Result<(usize, usize)> {
-        let max_segments = match (&self.detour, self.batching) {
-            (None, Batching::Segments) => MAX_SEGMENTS,
-            _ => 1,
-        };
         let mut runs = [Run::default(); MAX_MESSAGES];
         let mut peers = [SockAddr::EMPTY; MAX_MESSAGES];
         let mut routes = [*first; MAX_MESSAGES];
@@ -181,10 +184,7 @@ impl Endpoint {
             if !same_socket || beyond_detour {
                 break;
             }
-            let bytes = tx.bytes_mut(packets, run.packets);
-            for (ip_id, packet) in (0..).zip(bytes.chunks_mut(run.segment.max(1))) {
-                icrc::seal(&envelope(&route, ip_id), packet);
-            }
+            seal(&route, run, tx.bytes_mut(packets, run.packets));
             *to_peer = self.peer(&route);
             *to_route = route;
             *to_run = run;
@@ -207,16 +207,7 @@ impl Endpoint {
             };
         }
         let batch = batch.get(..messages).unwrap_or_default();
-        let sent = match batch {
-            [
-                Message {
-                    to,
-                    bytes,
-                    segment: None,
-                },
-            ] => self.socket.send_to(to, bytes).map(|()| 1)?,
-            batch => self.socket.send_messages(batch)?,
-        };
+        let sent = self.socket.send_messages(batch)?;
         let mut packets = 0;
         for ((run, route), message) in runs.iter().zip(&routes).zip(batch).take(sent) {
             packets += run.packets;
@@ -311,6 +302,14 @@ impl Endpoint {
 
     fn peer(&self, route: &Route) -> SockAddr {
         SockAddr::new(route.dst, ROCE_PORT, self.interface)
+    }
+}
+
+/// Completes the packets of a run with their ICRC: the kernel numbers the
+/// segments of a message from 0.
+fn seal(route: &Route, run: Run, bytes: &mut [u8]) {
+    for (ip_id, packet) in (0..).zip(bytes.chunks_mut(run.segment.max(1))) {
+        icrc::seal(&envelope(route, ip_id), packet);
     }
 }
 

@@ -31,6 +31,31 @@ pub(super) struct Message<'a> {
     pub(super) segment: Option<u16>,
 }
 
+impl Message<'_> {
+    /// The header of the message, which points to `iovec` and `control`.
+    fn header(&self, iovec: &mut libc::iovec, control: &mut SegmentControl) -> libc::msghdr {
+        *iovec = libc::iovec {
+            iov_base: self.bytes.as_ptr().cast_mut().cast(),
+            iov_len: self.bytes.len(),
+        };
+        let mut header = empty_header();
+        header.msg_name = self.to.as_ptr().cast_mut().cast();
+        header.msg_namelen = self.to.len();
+        header.msg_iov = iovec;
+        header.msg_iovlen = 1;
+        if let Some(size) = self.segment {
+            control.size = size;
+            control.header.cmsg_level = libc::SOL_UDP;
+            control.header.cmsg_type = libc::UDP_SEGMENT;
+            control.header.cmsg_len =
+                (mem::offset_of!(SegmentControl, size) + size_of::<u16>()) as _;
+            header.msg_control = ptr::from_mut(control).cast();
+            header.msg_controllen = size_of::<SegmentControl>() as _;
+        }
+        header
+    }
+}
+
 /// Place for a datagram that arrives.
 pub(super) struct Slot {
     from: SockAddr,
@@ -163,6 +188,30 @@ impl Socket {
         Errno::result(result).map(drop)
     }
 
+    /// Sends one message that is cut into datagrams of `segment` bytes; cheaper
+    /// than [`Self::send_messages`] with a single one.
+    pub(super) fn send_segments(
+        &self,
+        to: &SockAddr,
+        bytes: &[u8],
+        segment: u16,
+    ) -> nix::Result<()> {
+        let message = Message {
+            to,
+            bytes,
+            segment: Some(segment),
+        };
+        let mut iovec = EMPTY_IOVEC;
+        // SAFETY: `SegmentControl` consists of integers, for which zeros are valid.
+        let mut control: SegmentControl = unsafe { mem::zeroed() };
+        let header = message.header(&mut iovec, &mut control);
+        // SAFETY: `header` points to a name, memory and a control message that
+        // outlive the call and whose lengths it gives; sendmsg only reads them.
+        let result =
+            unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT) };
+        Errno::result(result).map(drop)
+    }
+
     /// Sends the first [`MAX_MESSAGES`] of `messages` and returns how many
     /// went; an error is that of the first of them.
     pub(super) fn send_messages(&self, messages: &[Message<'_>]) -> nix::Result<usize> {
@@ -177,24 +226,7 @@ impl Socket {
             .zip(&mut controls)
             .zip(&mut headers)
         {
-            *iovec = libc::iovec {
-                iov_base: message.bytes.as_ptr().cast_mut().cast(),
-                iov_len: message.bytes.len(),
-            };
-            let header = &mut header.msg_hdr;
-            header.msg_name = message.to.as_ptr().cast_mut().cast();
-            header.msg_namelen = message.to.len();
-            header.msg_iov = iovec;
-            header.msg_iovlen = 1;
-            if let Some(size) = message.segment {
-                control.size = size;
-                control.header.cmsg_level = libc::SOL_UDP;
-                control.header.cmsg_type = libc::UDP_SEGMENT;
-                control.header.cmsg_len =
-                    (mem::offset_of!(SegmentControl, size) + size_of::<u16>()) as _;
-                header.msg_control = ptr::from_mut(control).cast();
-                header.msg_controllen = size_of::<SegmentControl>() as _;
-            }
+            header.msg_hdr = message.header(iovec, control);
         }
         // SAFETY: the first `count` headers point to names, memory and control
         // messages that outlive the call and whose lengths they give; sendmmsg
