@@ -73,8 +73,8 @@ pub(crate) fn run_connected(
 ) -> Result<(), Failure> {
     if params.verb() != Verb::Write || params.with_imm {
         return Err(Failure::Unsupported(
-            "only RDMA WRITE without immediate data is supported yet: leave out --write_with_imm \
-             at both ends",
+            "only RDMA WRITE can be run; immediate data is not supported yet: leave out \
+             --write_with_imm at both ends",
         ));
     }
     let devices = Devices {

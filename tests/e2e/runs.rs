@@ -18,7 +18,10 @@ fn number(field: &str) -> f64 {
 /// The rows of both ends of a bandwidth test that shows the same on both.
 fn same_rows(line: &str) -> Vec<Vec<f64>> {
     let [server, client] = good_pair(WRITE_BW, line);
-    assert_eq!(server.rows(), client.rows(), "{line}");
+    for (server, client) in server.rows().iter().zip(client.rows()) {
+        // Behind them is the processors' use, each end's own.
+        assert_eq!(server[..5], client[..5], "{line}");
+    }
     numbers(&client)
 }
 
@@ -160,10 +163,11 @@ fn limits_decide_the_exit_code_of_the_active_end() {
 
 #[test]
 fn the_rate_is_limited() {
-    // 100 messages a second, ten at a time: the last burst begins after 0.4 s.
+    // 100 messages a second, ten at a time: the last burst begins after 0.4 s:
+    // 0.000125 million a second.
     let line = "-n 50 -s 1024 --rate_limit=100 --rate_units=p --rate_limit_type=SW --burst_size=10";
     let row = &same_rows(line)[0];
-    assert!(row[4] < 50.0 / 0.4e6, "{row:?}");
+    assert!(row[4] <= 0.000_126, "{row:?}");
     let [_, client] = good_pair(WRITE_BW, "-n 50 --rate_limit=10");
     assert!(
         client.err.contains("providing SW rate limit"),

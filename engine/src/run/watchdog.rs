@@ -11,9 +11,12 @@ use nix::sys::socket::{MsgFlags, recv};
 use super::error::RunError;
 use crate::interrupt::Interrupt;
 
-/// A look every so many turns of a loop: some milliseconds when nothing
-/// comes, and too seldom to be felt when something does.
-const TURNS_PER_LOOK: u32 = 4096;
+/// The clock is looked at every so many turns of a loop: a turn may take a
+/// hundred nanoseconds, or a millisecond when messages are large.
+const TURNS_PER_GLANCE: u32 = 64;
+
+/// Time from one look to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Watches over a loop.
 pub(crate) struct Watchdog {
@@ -25,6 +28,7 @@ pub(crate) struct Watchdog {
     /// a peer that is done first closes while its last message is on its way.
     grace: Duration,
     turns: u32,
+    looked: Instant,
     seen: u64,
     moved: Instant,
     closed: Option<Instant>,
@@ -43,6 +47,7 @@ impl Watchdog {
             patience,
             grace: Duration::ZERO,
             turns: 0,
+            looked: Instant::now(),
             seen: 0,
             moved: Instant::now(),
             closed: None,
@@ -65,19 +70,23 @@ impl Watchdog {
     #[inline]
     pub(crate) fn turn(&mut self, progress: u64) -> Result<(), RunError> {
         self.turns += 1;
-        if self.turns < TURNS_PER_LOOK {
+        if self.turns < TURNS_PER_GLANCE {
             return Ok(());
         }
         self.turns = 0;
-        self.look(progress)
+        let now = Instant::now();
+        if now.duration_since(self.looked) < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked = now;
+        self.look(now, progress)
     }
 
     #[cold]
-    fn look(&mut self, progress: u64) -> Result<(), RunError> {
+    fn look(&mut self, now: Instant, progress: u64) -> Result<(), RunError> {
         if self.interrupt.requested() {
             return Err(RunError::Interrupted);
         }
-        let now = Instant::now();
         if self.closed.is_none() && self.peer_has_closed() {
             self.closed = Some(now);
         }
@@ -140,7 +149,10 @@ mod tests {
         let interrupt = Interrupt::new();
         let mut dog = Watchdog::new(&near, &interrupt, PATIENCE).unwrap();
         std::io::Write::write_all(&mut &far, b"next").unwrap();
-        for turn in 0..u64::from(TURNS_PER_LOOK) * 3 {
+        let start = Instant::now();
+        let mut turn = 0;
+        while start.elapsed() < LOOK_EVERY * 3 {
+            turn += 1;
             dog.turn(turn).unwrap();
         }
         std::io::Read::read_exact(&mut &near, &mut [0; 4]).unwrap();

@@ -1,21 +1,26 @@
 //! Screens without what differs from run to run and from host to host.
 
-use std::fmt::Write as _;
-
 /// The lines of a screen, with the values replaced that another device or
 /// another run makes different. `timed`: the iterations, too.
 pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut rows = false;
+    let (mut rows, mut samples) = (false, false);
+    let small = screen.contains("[Gb/sec]");
     for line in screen.lines() {
         if line.starts_with(" NUMA node") || line.starts_with(" GID") {
             // The device has none; it may have a GID where the recorded one has not.
             continue;
         }
         if line.starts_with("---") {
-            rows = false;
+            (rows, samples) = (false, false);
         }
-        lines.push(if rows && !line.is_empty() {
+        lines.push(if samples && line.contains(", ") {
+            // As many digits as %g shows.
+            let (index, _) = line.split_once(", ").unwrap_or_default();
+            format!("{index}, #")
+        } else if rows && small {
+            masked_small_row(line)
+        } else if rows || line.parse::<f64>().is_ok() {
             masked_row(line, timed)
         } else if let Some((before, _)) = line.split_once("Device         : ") {
             format!("{before}Device         : *")
@@ -26,7 +31,8 @@ pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
         } else {
             line.to_owned()
         });
-        rows |= line.starts_with(" #bytes") || line.starts_with("#, ");
+        rows |= line.starts_with(" #bytes");
+        samples |= line.starts_with("#, ");
     }
     lines
 }
@@ -40,40 +46,42 @@ fn masked_values(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Of numbers with a point only the number of decimals stays, and with it the
-/// padding goes; size and iterations stay.
+/// Of numbers with a point only the number of decimals stays, and blanks, which
+/// pad them, go; size, iterations and tabs stay.
 fn masked_row(line: &str, timed: bool) -> String {
     let mut masked = String::new();
     let mut fields = 0;
-    for word in line.split_inclusive([' ', '\t', ',']) {
-        let number = word.trim_end_matches([' ', '\t', ',']);
-        let separator = &word[number.len()..];
-        if number.is_empty() {
-            if separator != " " {
-                masked.push_str(separator);
-            }
-            continue;
-        }
-        fields += 1;
+    for (number, word) in line
+        .split([' ', '\t'])
+        .zip(line.split_inclusive([' ', '\t']))
+    {
+        fields += usize::from(!number.is_empty());
         match number.split_once('.') {
-            Some((_, decimals)) => {
-                let _ = write!(masked, "#.{}", decimals.len());
-            }
-            None if timed && fields == 2 => masked.push('#'),
-            None => masked.push_str(number),
+            _ if number.is_empty() => {}
+            Some((_, decimals)) => masked.push_str(&format!("<#.{}>", decimals.len())),
+            // What stock makes of some deviations.
+            None if number == "-nan" => masked.push_str("<#.2>"),
+            None if timed && fields == 2 => masked.push_str("<#>"),
+            None => masked.push_str(&format!("<{number}>")),
         }
-        if separator != " " {
-            masked.push_str(separator);
+        if word.ends_with('\t') {
+            masked.push('\t');
         }
-        masked.push('|');
     }
     masked
+}
+
+/// As [`masked_row`] where the value of a number decides its format.
+fn masked_small_row(line: &str) -> String {
+    let fields = line.split_whitespace().enumerate();
+    let shown = fields.map(|(index, field)| if index < 2 { field } else { "#" });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn masks_values_and_keeps_layout() {
     let row = " 65536      200              31.56              25.07  \t\t     0.000401";
-    assert_eq!(masked_row(row, false), "65536|200|#.2|#.2|\t\t#.6|");
+    assert_eq!(masked_row(row, false), "<65536><200><#.2><#.2>\t\t<#.6>");
     assert_eq!(
         masked_row(row, true),
         masked_row(&row.replace("200 ", "9123"), true)
