@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::rand::{GetRandomFlags, getrandom};
+
 /// Where they come from.
 #[derive(Debug)]
 pub(crate) enum Psns {
@@ -21,7 +23,11 @@ impl Psns {
     /// The next one.
     pub(crate) fn next(&mut self) -> io::Result<u32> {
         let bits = match self {
-            Self::Random => getrandom::u64().map_err(io::Error::from)?,
+            Self::Random => {
+                let mut bytes = [0; 8];
+                getrandom(&mut bytes, GetRandomFlags::empty())?;
+                u64::from_ne_bytes(bytes)
+            }
             Self::Seeded(state) => {
                 *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
                 let mut mixed = *state;

@@ -1,5 +1,6 @@
 //! Memory, completion queue and queue pairs of a test.
 
+use rustix::rand::{GetRandomFlags, getrandom};
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
     AccessFlags, CompletionQueue, CqInit, MemoryRegion, ProtectionDomain, QpCapabilities, QpInit,
@@ -97,7 +98,8 @@ impl Memory {
     /// Fills an area with bytes that don't compress.
     fn fill_with_noise(&self, area: Place) -> Result<(), Failure> {
         let mut noise = [0; 64 << 10];
-        getrandom::fill(&mut noise).map_err(std::io::Error::from)?;
+        // A signal may cut this short, which leaves zeros: they do as well.
+        getrandom(&mut noise[..], GetRandomFlags::empty()).map_err(std::io::Error::from)?;
         let length = self.layout.area();
         for start in (0..length).step_by(noise.len()) {
             let rest = noise.len().min(length - start);

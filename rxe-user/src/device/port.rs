@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use rustix::rand::{GetRandomFlags, getrandom};
 use verbs_sys::{AsyncEvent, EventSource, Gid, PathMtu, Result, VerbsError};
 
 use super::channel::Mailbox;
@@ -347,8 +348,9 @@ fn no_address() -> VerbsError {
 fn os_random() -> Result<crate::transport::Random> {
     const BLOCK: usize = 64;
     let fill = || {
+        // Up to 256 bytes come at once or not at all (getrandom(2)).
         let mut bytes = [0; 4 * BLOCK];
-        getrandom::fill(&mut bytes).map(|()| bytes)
+        getrandom(&mut bytes, GetRandomFlags::empty()).map(|_| bytes)
     };
     // The first block tells whether there is a source at all.
     let mut bytes = fill().map_err(|error| VerbsError::Io {
