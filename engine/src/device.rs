@@ -6,8 +6,8 @@ use std::path::Path;
 use verbs_sys::{Device, Result as VerbsResult};
 
 use crate::failure::Failure;
-use crate::options::Tool;
 use crate::options::device::{DeviceProblem, refuse};
+use crate::words::Tool;
 
 /// Where devices come from: a kernel, or the userspace NIC. The commands hand
 /// in a list of these, the preferred one first.

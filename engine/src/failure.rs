@@ -7,8 +7,9 @@ use std::time::Duration;
 use verbs_sys::VerbsError;
 
 use crate::exchange::{ExchangeError, Side};
-use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream, Tool, Verb};
+use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream};
 use crate::run::RunError;
+use crate::words::{Tool, Verb};
 
 /// Exit code after the user's interrupt, as a shell sees a process that died
 /// of SIGINT.
@@ -98,7 +99,7 @@ impl Failure {
     pub fn stock_text(&self, tool: Tool) -> String {
         match self {
             Self::Refused { resolved, .. } => resolved.messages.text(Stream::Stderr),
-            Self::Exchange { side, source } => source.stock_text(tool.on_wire(), *side),
+            Self::Exchange { side, source } => source.stock_text(tool, *side),
             Self::Verbs { stock, .. } => stock.clone(),
             Self::Memory { .. } => " Cannot Allocate\n".to_owned(),
             Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \

@@ -2,6 +2,7 @@
 //!
 //! | module | |
 //! |---|---|
+//! | [`words`] | the words of a test: verb, measurement, transport service |
 //! | [`options`] | the command line: one table of options, and stock perftest's rules |
 //! | [`exchange`] | the control dialogue with the peer |
 //! | [`tool`] | a test from its parameters to its end |
@@ -31,5 +32,6 @@ pub mod stats;
 mod terms;
 pub mod tool;
 mod traffic;
+pub mod words;
 
 pub use run::RunError;

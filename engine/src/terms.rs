@@ -1,27 +1,8 @@
 //! The parameters of a run in the words of the dialogue and of the screens.
 
-use crate::exchange::{
-    self, Atomic, Connection, Ending, Measurement, Method, PlanInput, Side, Units,
-};
-use crate::options::{AtomicOperation, ConnectionType, Length, Params, Sizes, Test, Tool, Verb};
-
-impl Tool {
-    /// The tool as the dialogue names it, without immediate data.
-    pub(crate) fn on_wire(self) -> exchange::Tool {
-        exchange::Tool {
-            verb: match self.verb {
-                Verb::Send => exchange::Verb::Send,
-                Verb::Write => exchange::Verb::Write,
-                Verb::Read => exchange::Verb::Read,
-                Verb::Atomic => exchange::Verb::Atomic,
-            },
-            measurement: match self.test {
-                Test::Bandwidth => Measurement::Bandwidth,
-                Test::Latency => Measurement::Latency,
-            },
-        }
-    }
-}
+use crate::exchange::PlanInput;
+use crate::options::{Length, Params, Sizes};
+use crate::words::{Atomic, Ending, Method, Side, Tool, Units, Verb};
 
 impl Params {
     /// Which end of the control connection this is.
@@ -32,35 +13,21 @@ impl Params {
         }
     }
 
-    /// The tool as the dialogue names it.
-    pub(crate) fn wire_tool(&self) -> exchange::Tool {
-        let mut tool = self.tool.on_wire();
-        tool.verb = match tool.verb {
-            exchange::Verb::Send if self.with_imm => exchange::Verb::SendImm,
-            exchange::Verb::Write if self.with_imm => exchange::Verb::WriteImm,
+    /// The tool with immediate data, if any.
+    pub(crate) fn wire_tool(&self) -> Tool {
+        let verb = match self.tool.verb {
+            Verb::Send if self.with_imm => Verb::SendImm,
+            Verb::Write if self.with_imm => Verb::WriteImm,
             verb => verb,
         };
-        tool
+        Tool::new(verb, self.tool.measurement)
     }
 
-    /// The transport service.
-    pub(crate) fn wire_connection(&self) -> Connection {
-        match self.connection {
-            ConnectionType::Rc => Connection::Rc,
-            ConnectionType::Uc => Connection::Uc,
-            ConnectionType::Ud => Connection::Ud,
-            ConnectionType::Xrc => Connection::Xrc,
-            ConnectionType::Dc => Connection::Dc,
-            ConnectionType::Srd => Connection::Srd,
-        }
-    }
-
-    /// The atomic operation, for ATOMIC.
+    /// The atomic operation; the other verbs send the number 0.
     pub(crate) fn wire_atomic(&self) -> Atomic {
-        match self.atomic {
-            AtomicOperation::FetchAndAdd if self.verb() == Verb::Atomic => Atomic::FetchAdd,
-            // The number 0, which the other verbs send.
-            AtomicOperation::FetchAndAdd | AtomicOperation::CompareAndSwap => Atomic::CompareSwap,
+        match self.tool.verb {
+            Verb::Atomic => self.atomic,
+            _ => Atomic::CompareSwap,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::exchange::{
 use crate::failure::Failure;
 use crate::host;
 use crate::interrupt::Interrupt;
-use crate::options::{Machine, Output, Params, Verb, device};
+use crate::options::{Machine, Output, Params, device};
 use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
@@ -23,6 +23,7 @@ use crate::reporter::{Reporter, announced_duration};
 use crate::screen::Screen;
 use crate::setup::{Adapter, Layout, Path, Resources, to_init};
 use crate::traffic::{Parts, Test};
+use crate::words::Verb;
 
 /// How long one attempt to connect may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -282,7 +283,7 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
     let tool = params.wire_tool();
     TestParameters {
         method: params.method(),
-        connection: params.wire_connection(),
+        connection: params.connection,
         verb: tool.verb,
         measurement: tool.measurement,
         atomic: params.wire_atomic(),
@@ -321,7 +322,7 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         device: adapter.context.device_name().to_owned(),
         qps: params.qps,
         transport: Transport::Ib,
-        connection: params.wire_connection(),
+        connection: params.connection,
         srq: params.use_srq,
         relaxed_ordering: on_off(params.relaxed_ordering),
         relaxed_ordering_warning: false,
@@ -339,7 +340,7 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         }),
         mtu: path.mtu.bytes(),
         link: adapter.link,
-        gid_index: Some(path.source.index.into()),
+        gid_index: Some(path.source.index),
         gid_index2: None,
         limit: if tool.verb.is_round_trip() {
             Limit::OutstandingReads(path.out_reads)

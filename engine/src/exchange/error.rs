@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use super::parameters::Mismatch;
 use super::step::{Direction, Step};
-use super::words::{Side, Tool};
+use crate::words::{Side, Tool};
 
 /// A failed exchange. `Display` explains; [`ExchangeError::stock_text`] gives
 /// the lines stock prints on stderr.

@@ -25,8 +25,8 @@ mod plan;
 mod session;
 mod step;
 mod version;
-mod words;
 
+pub use crate::words::{Atomic, Connection, Ending, Measurement, Method, Side, Tool, Units, Verb};
 pub use bw_report::{BandwidthReport, PortReport};
 pub use channel::{Channel, TcpChannel, Timeouts};
 pub use connect::{ConnectOptions, ListenOptions, Listener, connect};
@@ -38,7 +38,6 @@ pub use plan::{Action, PlanInput, Scope, plan};
 pub use session::{Agreement, Host, Negotiation, OUT_READS_LOWERED, Session};
 pub use step::{Direction, ReportField, Stage, Step};
 pub use version::{ANNOUNCED, VERSION_LEN, Version};
-pub use words::{Atomic, Connection, Ending, Measurement, Method, Side, Tool, Units, Verb};
 
 #[cfg(test)]
 mod tests;

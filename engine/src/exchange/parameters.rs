@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::device_attributes::{DEVICE_ATTRIBUTES_LEN, DeviceAttributes};
 use super::error::ExchangeError;
-use super::words::{Atomic, Connection, Ending, Measurement, Method, Units, Verb};
+use crate::words::{Atomic, Connection, Ending, Measurement, Method, Units, Verb};
 
 /// Length of the block of builds with the mlx5 direct library (the usual ones), and of ours.
 pub const BLOCK_LEN: usize = 320;

@@ -2,7 +2,7 @@
 //! what follows can be read, counted and compared without running anything.
 
 use super::step::Stage;
-use super::words::{Ending, Method, Tool, Verb};
+use crate::words::{Ending, Method, Tool, Verb};
 
 /// What decides the sequence. Both ends must have the same:
 /// the sequence does not depend on the role.
@@ -172,7 +172,7 @@ fn latency_runs(input: &PlanInput) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::words::Measurement;
+    use crate::words::Measurement;
 
     fn input(verb: Verb, measurement: Measurement) -> PlanInput {
         PlanInput {

@@ -9,7 +9,7 @@ use super::key::{KeyForm, KeyRecord, MAX_KEY_LEN};
 use super::parameters::{BLOCK_LEN, ParameterBlock, SHORT_BLOCK_LEN, TestParameters};
 use super::step::{Stage, Step};
 use super::version::{VERSION_LEN, Version};
-use super::words::Side;
+use crate::words::Side;
 
 /// What this end brings into the start of the dialogue.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::words::{Side, Tool};
+use crate::words::{Side, Tool};
 
 /// One exchange of the dialogue: one message each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,8 +9,9 @@ use verbs_sys::PathMtu;
 
 use super::device_class::DeviceClass;
 use super::message::{EXIT_FAILURE, ExitReason, LINE, Messages, Outcome, Resolved};
-use super::params::{ConnectionType, MtuRequest, Params, Sizes};
-use super::tool::{Tool, Verb};
+use super::params::{MtuRequest, Params, Sizes};
+use crate::words::Connection;
+use crate::words::{Tool, Verb};
 
 /// A value, and what there is to say about how it was arrived at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub fn path_mtu(request: MtuRequest, active: PathMtu, class: DeviceClass) -> Adj
 /// insists on more: the run ends there with exit code 1.
 pub fn largest_message(params: &Params, mtu: PathMtu) -> Adjusted<Option<u32>> {
     let wanted = params.sizes.largest();
-    if params.connection != ConnectionType::Ud || wanted <= mtu.bytes() {
+    if params.connection != Connection::Ud || wanted <= mtu.bytes() {
         return Adjusted::silent(Some(wanted));
     }
     let mut messages = Messages::new();

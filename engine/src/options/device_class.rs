@@ -2,8 +2,8 @@
 
 use verbs_sys::PathMtu;
 
-use super::params::ConnectionType;
-use super::tool::{Test, Tool, Verb};
+use crate::words::Connection;
+use crate::words::{Measurement, Tool, Verb};
 
 /// A family of adapters with defaults of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +137,10 @@ impl DeviceClass {
     }
 
     /// Inline bytes without `-I`.
-    pub const fn default_inline(self, tool: Tool, connection: ConnectionType) -> u32 {
-        let datagram = matches!(connection, ConnectionType::Ud);
-        match (self, tool.test) {
-            (DeviceClass::Unknown, _) | (_, Test::Bandwidth) => 0,
+    pub const fn default_inline(self, tool: Tool, connection: Connection) -> u32 {
+        let datagram = matches!(connection, Connection::Ud);
+        match (self, tool.measurement) {
+            (DeviceClass::Unknown, _) | (_, Measurement::Bandwidth) => 0,
             (DeviceClass::NetXtreme | DeviceClass::Erdma, _) => 96,
             (DeviceClass::Efa | DeviceClass::Hns | DeviceClass::YunsiliconAndes, _) => 32,
             (DeviceClass::QlogicE4, _) => 128,
@@ -154,10 +154,10 @@ impl DeviceClass {
             (DeviceClass::ConnectX3 | DeviceClass::Mlx5 | DeviceClass::Other, _) => {
                 match (tool.verb, connection) {
                     (Verb::Read | Verb::Atomic, _) => 0,
-                    (_, ConnectionType::Dc) => 150,
-                    (Verb::Write, _) => 220,
-                    (Verb::Send, ConnectionType::Ud) => 188,
-                    (Verb::Send, _) => 236,
+                    (_, Connection::Dc) => 150,
+                    (Verb::Write | Verb::WriteImm, _) => 220,
+                    (Verb::Send | Verb::SendImm, Connection::Ud) => 188,
+                    (Verb::Send | Verb::SendImm, _) => 236,
                 }
             }
         }

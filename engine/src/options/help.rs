@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::table::{self, OptionRow, Section};
-use super::tool::{Test, Tool, Verb};
 use super::unsupported;
+use crate::words::{Measurement, Tool, Verb};
 
 /// Width of the column with the option's names.
 const NAMES_WIDTH: usize = 34;
@@ -67,14 +67,14 @@ pub fn text(tool: Tool, program: &str) -> String {
 
 fn subject(tool: Tool) -> String {
     let verb = match tool.verb {
-        Verb::Send => "SEND",
-        Verb::Write => "RDMA WRITE",
+        Verb::Send | Verb::SendImm => "SEND",
+        Verb::Write | Verb::WriteImm => "RDMA WRITE",
         Verb::Read => "RDMA READ",
         Verb::Atomic => "atomic operations",
     };
-    match tool.test {
-        Test::Bandwidth => format!("the bandwidth of {verb}"),
-        Test::Latency => format!("the latency of {verb}"),
+    match tool.measurement {
+        Measurement::Bandwidth => format!("the bandwidth of {verb}"),
+        Measurement::Latency => format!("the latency of {verb}"),
     }
 }
 

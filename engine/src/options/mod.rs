@@ -27,18 +27,15 @@ pub mod table;
 mod tool;
 mod unsupported;
 
+pub use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 pub use device_class::DeviceClass;
 pub use message::{EXIT_FAILURE, ExitReason, LINE, Message, Messages, Outcome, Resolved, Stream};
 pub use params::{
-    AtomicOperation, ConnectionType, ControlParams, DeviceParams, Length, LinkLayer, Machine,
-    MtuRequest, Output, Params, PathParams, Polling, RateLimit, RateLimiter, RateUnits,
-    ReportParams, Sizes, Verbosity,
+    ControlParams, DeviceParams, Length, Machine, MtuRequest, Output, Params, PathParams, Polling,
+    RateLimit, RateLimiter, RateUnits, ReportParams, Sizes, Verbosity,
 };
 pub use parse::PERFTEST_VERSION;
-pub use tool::{
-    ATOMIC_BW, ATOMIC_LAT, READ_BW, READ_LAT, SEND_BW, SEND_LAT, Test, Tool, Verb, WRITE_BW,
-    WRITE_LAT,
-};
+pub use tool::{ATOMIC_BW, ATOMIC_LAT, READ_BW, READ_LAT, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
 
 /// Reads a command line to the end.
 ///

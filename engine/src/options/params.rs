@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use verbs_sys::PathMtu;
+use verbs_sys::{LinkLayer, PathMtu};
 
-use super::tool::{Test, Tool, Verb};
+use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 
 /// What `-m` asked for. A number that is no MTU is no parse error: stock
 /// perftest complains when it sees the port and runs with the active MTU.
@@ -17,58 +17,6 @@ pub enum MtuRequest {
     Exactly(PathMtu),
     /// Any other number.
     Invalid(i32),
-}
-
-/// Transport service (`-c`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ConnectionType {
-    /// Reliable connection.
-    #[default]
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagram.
-    Ud,
-    /// Extended reliable connection.
-    Xrc,
-    /// Dynamically connected (mlx5).
-    Dc,
-    /// Scalable reliable datagram (EFA).
-    Srd,
-}
-
-impl ConnectionType {
-    /// The name in options, headers and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ConnectionType::Rc => "RC",
-            ConnectionType::Uc => "UC",
-            ConnectionType::Ud => "UD",
-            ConnectionType::Xrc => "XRC",
-            ConnectionType::Dc => "DC",
-            ConnectionType::Srd => "SRD",
-        }
-    }
-}
-
-/// Which atomic operation (`-A`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AtomicOperation {
-    /// `CMP_AND_SWAP`.
-    CompareAndSwap,
-    /// `FETCH_AND_ADD`.
-    #[default]
-    FetchAndAdd,
-}
-
-impl AtomicOperation {
-    /// The name in options, headers and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AtomicOperation::CompareAndSwap => "CMP_AND_SWAP",
-            AtomicOperation::FetchAndAdd => "FETCH_AND_ADD",
-        }
-    }
 }
 
 /// Traffic role. Without `--reversed` the process that was given a host is
@@ -182,15 +130,6 @@ pub struct RateLimit {
     pub units: RateUnits,
     /// Messages sent back to back; the send queue depth unless given.
     pub burst_size: u32,
-}
-
-/// Link layer (`--force-link`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkLayer {
-    /// InfiniBand.
-    InfiniBand,
-    /// Ethernet (RoCE, iWARP).
-    Ethernet,
 }
 
 /// What goes to standard output (`--output`).
@@ -319,9 +258,9 @@ pub struct Params {
     /// `--write_with_imm` or `--send_with_imm`.
     pub with_imm: bool,
     /// `-c`.
-    pub connection: ConnectionType,
+    pub connection: Connection,
     /// `-A`.
-    pub atomic: AtomicOperation,
+    pub atomic: Atomic,
     /// The host to connect to; absent on the side that listens.
     pub host: Option<String>,
     /// `--loopback`: both ends in this process; `host` is absent.
@@ -400,15 +339,15 @@ impl Params {
     }
 
     /// Bandwidth or latency.
-    pub const fn test(&self) -> Test {
-        self.tool.test
+    pub const fn measurement(&self) -> Measurement {
+        self.tool.measurement
     }
 
     /// True for `ib_write_lat`, which learns of a message by its last byte.
     pub const fn polls_memory(&self) -> bool {
         matches!(
-            (self.tool.verb, self.tool.test),
-            (Verb::Write, Test::Latency)
+            (self.tool.verb, self.tool.measurement),
+            (Verb::Write, Measurement::Latency)
         ) && !self.with_imm
     }
 

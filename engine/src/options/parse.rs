@@ -6,7 +6,7 @@ use super::message::{ExitReason, Messages};
 use super::refusal::{PARSER_LINE, Refusal};
 use super::settings::Settings;
 use super::table::{self, OptionRow, Store};
-use super::tool::Tool;
+use crate::words::Tool;
 
 /// The perftest version announced on the wire and printed by `-V`.
 pub const PERFTEST_VERSION: &str = "6.29";

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::params::{
-    AtomicOperation, ConnectionType, LinkLayer, MtuRequest, Output, RateUnits, Verbosity,
-};
-use super::tool::{Tool, Verb};
+use verbs_sys::LinkLayer;
+
+use super::params::{MtuRequest, Output, RateUnits, Verbosity};
+use crate::words::{Atomic, Connection};
+use crate::words::{Tool, Verb};
 
 /// Which sizes and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(super) struct Settings {
     pub(super) service_level: u8,
     pub(super) gid_index: Option<u8>,
     pub(super) ignore_cpu_frequency: bool,
-    pub(super) connection: ConnectionType,
+    pub(super) connection: Connection,
     pub(super) qps: u32,
     pub(super) events: bool,
     pub(super) completion_vector: Option<u32>,
@@ -72,7 +73,7 @@ pub(super) struct Settings {
     pub(super) cycles: bool,
     pub(super) histogram: bool,
     pub(super) unsorted: bool,
-    pub(super) atomic: AtomicOperation,
+    pub(super) atomic: Atomic,
     pub(super) dual_port: bool,
     pub(super) post_list: u32,
     pub(super) recv_post_list: u32,
@@ -187,7 +188,7 @@ impl Settings {
             service_level: 0,
             gid_index: None,
             ignore_cpu_frequency: false,
-            connection: ConnectionType::Rc,
+            connection: Connection::Rc,
             qps: 1,
             events: false,
             completion_vector: None,
@@ -205,7 +206,7 @@ impl Settings {
             cycles: false,
             histogram: false,
             unsorted: false,
-            atomic: AtomicOperation::FetchAndAdd,
+            atomic: Atomic::FetchAdd,
             dual_port: false,
             post_list: 1,
             recv_post_list: 1,

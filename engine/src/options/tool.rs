@@ -1,54 +1,25 @@
-//! Which of the eight `ib_*` tools runs: a verb and a measurement.
+//! The eight `ib_*` tools: their names and their defaults.
 
 use std::fmt;
 
-/// The operation a tool measures (IBTA volume 1, 9.4: transport functions).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Two-sided SEND, with or without immediate data.
-    Send,
-    /// RDMA WRITE, with or without immediate data.
-    Write,
-    /// RDMA READ.
-    Read,
-    /// FETCH_AND_ADD or CMP_AND_SWAP of eight bytes.
-    Atomic,
-}
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Test {
-    /// Bytes and messages per second, many messages in flight (`*_bw`).
-    Bandwidth,
-    /// Time of one message, one in flight (`*_lat`).
-    Latency,
-}
-
-/// One of the eight commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tool {
-    /// The operation measured; immediate data is chosen by an option.
-    pub verb: Verb,
-    /// Bandwidth or latency.
-    pub test: Test,
-}
+use crate::words::{Measurement, Tool, Verb};
 
 /// `ib_write_bw`.
-pub const WRITE_BW: Tool = Tool::new(Verb::Write, Test::Bandwidth);
+pub const WRITE_BW: Tool = Tool::new(Verb::Write, Measurement::Bandwidth);
 /// `ib_write_lat`.
-pub const WRITE_LAT: Tool = Tool::new(Verb::Write, Test::Latency);
+pub const WRITE_LAT: Tool = Tool::new(Verb::Write, Measurement::Latency);
 /// `ib_send_bw`.
-pub const SEND_BW: Tool = Tool::new(Verb::Send, Test::Bandwidth);
+pub const SEND_BW: Tool = Tool::new(Verb::Send, Measurement::Bandwidth);
 /// `ib_send_lat`.
-pub const SEND_LAT: Tool = Tool::new(Verb::Send, Test::Latency);
+pub const SEND_LAT: Tool = Tool::new(Verb::Send, Measurement::Latency);
 /// `ib_read_bw`.
-pub const READ_BW: Tool = Tool::new(Verb::Read, Test::Bandwidth);
+pub const READ_BW: Tool = Tool::new(Verb::Read, Measurement::Bandwidth);
 /// `ib_read_lat`.
-pub const READ_LAT: Tool = Tool::new(Verb::Read, Test::Latency);
+pub const READ_LAT: Tool = Tool::new(Verb::Read, Measurement::Latency);
 /// `ib_atomic_bw`.
-pub const ATOMIC_BW: Tool = Tool::new(Verb::Atomic, Test::Bandwidth);
+pub const ATOMIC_BW: Tool = Tool::new(Verb::Atomic, Measurement::Bandwidth);
 /// `ib_atomic_lat`.
-pub const ATOMIC_LAT: Tool = Tool::new(Verb::Atomic, Test::Latency);
+pub const ATOMIC_LAT: Tool = Tool::new(Verb::Atomic, Measurement::Latency);
 
 impl Tool {
     /// The eight tools.
@@ -56,22 +27,17 @@ impl Tool {
         WRITE_BW, WRITE_LAT, SEND_BW, SEND_LAT, READ_BW, READ_LAT, ATOMIC_BW, ATOMIC_LAT,
     ];
 
-    /// The tool for a verb and a measurement.
-    pub const fn new(verb: Verb, test: Test) -> Tool {
-        Tool { verb, test }
-    }
-
     /// The command's name, as stock perftest installs it.
     pub const fn name(self) -> &'static str {
-        match (self.verb, self.test) {
-            (Verb::Write, Test::Bandwidth) => "ib_write_bw",
-            (Verb::Write, Test::Latency) => "ib_write_lat",
-            (Verb::Send, Test::Bandwidth) => "ib_send_bw",
-            (Verb::Send, Test::Latency) => "ib_send_lat",
-            (Verb::Read, Test::Bandwidth) => "ib_read_bw",
-            (Verb::Read, Test::Latency) => "ib_read_lat",
-            (Verb::Atomic, Test::Bandwidth) => "ib_atomic_bw",
-            (Verb::Atomic, Test::Latency) => "ib_atomic_lat",
+        match (self.verb, self.measurement) {
+            (Verb::Write | Verb::WriteImm, Measurement::Bandwidth) => "ib_write_bw",
+            (Verb::Write | Verb::WriteImm, Measurement::Latency) => "ib_write_lat",
+            (Verb::Send | Verb::SendImm, Measurement::Bandwidth) => "ib_send_bw",
+            (Verb::Send | Verb::SendImm, Measurement::Latency) => "ib_send_lat",
+            (Verb::Read, Measurement::Bandwidth) => "ib_read_bw",
+            (Verb::Read, Measurement::Latency) => "ib_read_lat",
+            (Verb::Atomic, Measurement::Bandwidth) => "ib_atomic_bw",
+            (Verb::Atomic, Measurement::Latency) => "ib_atomic_lat",
         }
     }
 
@@ -81,40 +47,35 @@ impl Tool {
         Tool::ALL.into_iter().find(|tool| tool.name() == base)
     }
 
-    /// True for the `*_bw` tools.
-    pub const fn is_bandwidth(self) -> bool {
-        matches!(self.test, Test::Bandwidth)
-    }
-
     /// Default of `-s`: 65536 for bandwidth, 2 for latency, 8 for atomics.
     pub const fn default_size(self) -> u32 {
-        match (self.verb, self.test) {
+        match (self.verb, self.measurement) {
             (Verb::Atomic, _) => 8,
-            (_, Test::Bandwidth) => 65536,
-            (_, Test::Latency) => 2,
+            (_, Measurement::Bandwidth) => 65536,
+            (_, Measurement::Latency) => 2,
         }
     }
 
     /// Default of `-n`.
     pub const fn default_iterations(self) -> u64 {
-        match (self.verb, self.test) {
-            (Verb::Write, Test::Bandwidth) => 5000,
+        match (self.verb, self.measurement) {
+            (Verb::Write, Measurement::Bandwidth) => 5000,
             _ => 1000,
         }
     }
 
     /// Default of `-t`.
     pub const fn default_tx_depth(self) -> u32 {
-        match self.test {
-            Test::Bandwidth => 128,
-            Test::Latency => 1,
+        match self.measurement {
+            Measurement::Bandwidth => 128,
+            Measurement::Latency => 1,
         }
     }
 
     /// Default of `-r`, before the rules cut it.
     pub const fn default_rx_depth(self) -> u32 {
         match self.verb {
-            Verb::Send | Verb::Write => 512,
+            Verb::Send | Verb::SendImm | Verb::Write | Verb::WriteImm => 512,
             Verb::Read | Verb::Atomic => 1,
         }
     }
@@ -122,8 +83,8 @@ impl Tool {
     /// Exit code when the device is missing or unknown: 7 from `ib_read_bw`
     /// and `ib_atomic_bw`, 1 from the others, as stock perftest does.
     pub const fn exit_code_without_device(self) -> i32 {
-        match (self.verb, self.test) {
-            (Verb::Read | Verb::Atomic, Test::Bandwidth) => 7,
+        match (self.verb, self.measurement) {
+            (Verb::Read | Verb::Atomic, Measurement::Bandwidth) => 7,
             _ => 1,
         }
     }

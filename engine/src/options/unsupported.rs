@@ -4,9 +4,9 @@
 //! perftest refuses gets stock perftest's text. Removing a row makes the
 //! option work; nothing else has to change here.
 
-use super::params::ConnectionType;
 use super::refusal::Refusal;
 use super::settings::{RateType, Settings};
+use crate::words::Connection;
 
 /// Long name of an option, and what to do instead.
 const NOT_YET: &[(&str, &str)] = &[
@@ -48,7 +48,7 @@ pub(super) fn is_listed(long: &str) -> bool {
 /// Refuses what the run could not honour.
 pub(super) fn check(settings: &Settings) -> Result<(), Refusal> {
     let connection = settings.connection;
-    if let ConnectionType::Xrc | ConnectionType::Dc | ConnectionType::Srd = connection {
+    if let Connection::Xrc | Connection::Dc | Connection::Srd = connection {
         return Err(Refusal::not_supported(format!(
             " Connection type {} is not supported here yet: use RC (-c RC) at both ends\n",
             connection.name()

@@ -1,5 +1,7 @@
 //! The header: the effective parameters of a run, after the negotiation.
 
+use verbs_sys::LinkLayer;
+
 use super::notes::LINE;
 use crate::exchange::{Atomic, Connection, Measurement, Verb};
 
@@ -55,7 +57,7 @@ pub struct HeaderInfo {
     /// Path MTU in bytes.
     pub mtu: u32,
     /// Link layer.
-    pub link: Link,
+    pub link: LinkLayer,
     /// GID index, if set.
     pub gid_index: Option<u32>,
     /// GID index of the second port, if set; shown with two ports.
@@ -118,25 +120,12 @@ impl Transport {
     }
 }
 
-/// The link layer of a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// InfiniBand.
-    Ib,
-    /// Ethernet.
-    Ethernet,
-    /// Anything else.
-    Unknown,
-}
-
-impl Link {
-    /// As stock shows it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ib => "IB",
-            Self::Ethernet => "Ethernet",
-            Self::Unknown => "Unknown",
-        }
+/// A link layer as stock shows it.
+pub fn link_name(link: LinkLayer) -> &'static str {
+    match link {
+        LinkLayer::InfiniBand => "IB",
+        LinkLayer::Ethernet => "Ethernet",
+        LinkLayer::Unspecified => "Unknown",
     }
 }
 
@@ -192,7 +181,6 @@ impl HeaderInfo {
                 words.push("BW");
             }
             Measurement::Latency => words.push("Latency"),
-            Measurement::LatencyUnderLoad | Measurement::FlowRate => {}
         }
         if self.multicast {
             words.push("Multicast");
@@ -247,7 +235,7 @@ impl HeaderInfo {
             put(line);
         }
         put(format!(" Mtu             : {}[B]", self.mtu));
-        put(format!(" Link type       : {}", self.link.name()));
+        put(format!(" Link type       : {}", link_name(self.link)));
         if let Some(index) = self.gid_index {
             put(format!(" GID index       : {index}"));
         }

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::cformat::fixed;
-use super::header::{HeaderInfo, Limit, exchange_name, on_off};
+use super::header::{HeaderInfo, Limit, exchange_name, link_name, on_off};
 use crate::exchange::BandwidthReport;
 use crate::stats::{LatencyFigures, TimedLatency};
 
@@ -203,7 +203,7 @@ fn test_items(info: &HeaderInfo) -> Vec<Item> {
     );
     items.extend([
         ("Mtu", info.mtu.to_string()),
-        ("Link_type", string(info.link.name())),
+        ("Link_type", string(link_name(info.link))),
     ]);
     items.extend(optional("GID_index", info.gid_index));
     items.extend(optional(

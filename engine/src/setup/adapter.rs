@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use verbs_sys::{
-    Context, Device, DeviceAttributes, Gid, GidType, LinkLayer, PathMtu, PortAttributes, PortState,
+    Context, Device, DeviceAttributes, Gid, LinkLayer, PathMtu, PortAttributes, PortState,
     VerbsError,
 };
 
 use crate::exchange;
 use crate::failure::Failure;
 use crate::options::device::{self, Adjusted, DeviceProblem, refuse};
-use crate::options::{DeviceClass, LinkLayer as ForcedLink, Params, Resolved, gid};
-use crate::report::header::Link;
+use crate::options::{DeviceClass, Params, Resolved, gid};
 use crate::screen::Screen;
 
 /// An opened device and the port of the test.
@@ -20,7 +19,7 @@ pub(crate) struct Adapter {
     pub(crate) attributes: DeviceAttributes,
     pub(crate) port: PortAttributes,
     /// The link layer, as the port has it or the user insists on it.
-    pub(crate) link: Link,
+    pub(crate) link: LinkLayer,
     /// Inline bytes to ask the queue pairs for.
     pub(crate) inline: u32,
     /// Reads and atomics in flight.
@@ -31,7 +30,7 @@ pub(crate) struct Adapter {
 /// The address we use on the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
-    pub(crate) index: u8,
+    pub(crate) index: u32,
     pub(crate) gid: Gid,
 }
 
@@ -55,19 +54,15 @@ impl Adapter {
             .query_device()
             .map_err(|error| failed("asking the device for its limits", error))?;
         let port = usable_port(&*context, params)?;
-        let link = match params.device.force_link {
-            Some(ForcedLink::InfiniBand) => Link::Ib,
-            Some(ForcedLink::Ethernet) => Link::Ethernet,
-            None => link_of(port.link_layer),
-        };
-        if link == Link::Unknown {
+        let link = params.device.force_link.unwrap_or(port.link_layer);
+        if link == LinkLayer::Unspecified {
             let problem = DeviceProblem::UnknownLink(params.device.port);
             return Err(refused(
                 refuse(params.tool, &problem),
                 "the port is neither InfiniBand nor Ethernet; choose another (-d, -i)".to_owned(),
             ));
         }
-        if link == Link::Ib && params.device.gid_index.is_none() {
+        if link == LinkLayer::InfiniBand && params.device.gid_index.is_none() {
             return Err(Failure::Unsupported(
                 "an InfiniBand link is only supported with a GID: choose one with -x at both ends",
             ));
@@ -108,36 +103,21 @@ impl Adapter {
         };
         let port = params.device.port;
         let index = match params.device.gid_index {
-            Some(index) => index,
+            Some(index) => index.into(),
             None => self
                 .choose(params)
                 .map_err(|error| failed("reading the GID table", error))?,
         };
-        let entry = self.context.query_gid(port, index.into());
+        let entry = self.context.query_gid(port, index);
         let gid = entry
             .map_err(|source| failed("reading our GID (-x chooses it)", source))?
             .gid;
         Ok(Source { index, gid })
     }
 
-    fn choose(&self, params: &Params) -> Result<u8, VerbsError> {
-        let table: Vec<gid::GidEntry> = self
-            .context
-            .query_gid_table()?
-            .iter()
-            .filter(|entry| entry.port == params.device.port)
-            .filter_map(|entry| {
-                Some(gid::GidEntry {
-                    index: u8::try_from(entry.index).ok()?,
-                    gid: entry.gid.0,
-                    kind: match entry.gid_type {
-                        GidType::Ib => gid::GidKind::InfiniBand,
-                        GidType::RoceV1 => gid::GidKind::RoceV1,
-                        GidType::RoceV2 => gid::GidKind::RoceV2,
-                    },
-                })
-            })
-            .collect();
+    fn choose(&self, params: &Params) -> Result<u32, VerbsError> {
+        let mut table = self.context.query_gid_table()?;
+        table.retain(|entry| entry.port == params.device.port);
         gid::choose(&table, params.device.prefer_ipv6_gid).ok_or(VerbsError::NoEntry {
             what: "every entry of the GID table; the first is",
             index: 0,
@@ -216,12 +196,4 @@ fn usable_port(context: &dyn Context, params: &Params) -> Result<PortAttributes,
 
 fn refused(resolved: Resolved, advice: String) -> Failure {
     Failure::Refused { resolved, advice }
-}
-
-fn link_of(layer: LinkLayer) -> Link {
-    match layer {
-        LinkLayer::InfiniBand => Link::Ib,
-        LinkLayer::Ethernet => Link::Ethernet,
-        LinkLayer::Unspecified => Link::Unknown,
-    }
 }

@@ -7,7 +7,8 @@ use verbs_sys::{
 use super::adapter::Source;
 use crate::exchange::KeyRecord;
 use crate::failure::Failure;
-use crate::options::{ConnectionType, Params, Verb};
+use crate::options::Params;
+use crate::words::{Connection, Verb};
 
 /// Code of the wait that an RNR NAK asks for: 0.64 ms (IBTA table 45).
 const MIN_RNR_TIMER: u8 = 12;
@@ -34,10 +35,10 @@ pub(crate) struct Path {
 /// RESET to INIT: the port, and what the peer may do.
 pub(crate) fn to_init(qp: &mut dyn QueuePair, params: &Params, path: &Path) -> Result<(), Failure> {
     let access = match params.verb() {
-        Verb::Write => AccessFlags::REMOTE_WRITE,
+        Verb::Write | Verb::WriteImm => AccessFlags::REMOTE_WRITE,
         Verb::Read => AccessFlags::REMOTE_READ,
         Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
-        Verb::Send => AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE,
+        Verb::Send | Verb::SendImm => AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE,
     };
     qp.modify(&QpAttributes {
         pkey_index: Some(path.pkey_index),
@@ -63,12 +64,12 @@ pub(crate) fn to_rtr(
     path: &Path,
     peer: &KeyRecord,
 ) -> Result<(), Failure> {
-    let reliable = params.connection == ConnectionType::Rc;
+    let reliable = params.connection == Connection::Rc;
     let out_reads = limited(path.out_reads);
     qp.modify(&QpAttributes {
         av: Some(AddressVector {
             dgid: peer.gid.map_or(Gid::ZERO, Gid),
-            sgid_index: path.source.index.into(),
+            sgid_index: path.source.index,
             flow_label: in_turn(&params.path.flow_labels, index),
             hop_limit: HOP_LIMIT,
             traffic_class: params.path.traffic_class,
@@ -95,7 +96,7 @@ pub(crate) fn to_rts(
     own: &KeyRecord,
     peer: &KeyRecord,
 ) -> Result<(), Failure> {
-    let reliable = params.connection == ConnectionType::Rc;
+    let reliable = params.connection == Connection::Rc;
     qp.modify(&QpAttributes {
         sq_psn: Some(own.psn),
         timeout: reliable.then_some(params.path.qp_timeout),

@@ -10,7 +10,8 @@ use verbs_sys::{
 use super::adapter::Adapter;
 use super::layout::{Layout, Place};
 use crate::failure::Failure;
-use crate::options::{ConnectionType, Machine, Params, Verb};
+use crate::options::{Machine, Params};
+use crate::words::{Connection, Verb};
 
 /// Registered blocks of memory.
 pub(crate) struct Memory {
@@ -195,12 +196,12 @@ fn failed(stock: &str, doing: &'static str, source: VerbsError) -> Failure {
     }
 }
 
-fn qp_type(connection: ConnectionType) -> Result<QpType, Failure> {
+fn qp_type(connection: Connection) -> Result<QpType, Failure> {
     match connection {
-        ConnectionType::Rc => Ok(QpType::Rc),
-        ConnectionType::Uc => Ok(QpType::Uc),
-        ConnectionType::Ud => Ok(QpType::Ud),
-        ConnectionType::Xrc | ConnectionType::Dc | ConnectionType::Srd => Err(
+        Connection::Rc => Ok(QpType::Rc),
+        Connection::Uc => Ok(QpType::Uc),
+        Connection::Ud => Ok(QpType::Ud),
+        Connection::RawEth | Connection::Xrc | Connection::Dc | Connection::Srd => Err(
             Failure::Unsupported("this transport service is not supported yet: use -c RC"),
         ),
     }
@@ -210,10 +211,10 @@ fn qp_type(connection: ConnectionType) -> Result<QpType, Failure> {
 fn region_access(params: &Params) -> AccessFlags {
     let mut access = AccessFlags::LOCAL_WRITE
         | match params.verb() {
-            Verb::Write => AccessFlags::REMOTE_WRITE,
+            Verb::Write | Verb::WriteImm => AccessFlags::REMOTE_WRITE,
             Verb::Read => AccessFlags::REMOTE_READ,
             Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
-            Verb::Send => AccessFlags::empty(),
+            Verb::Send | Verb::SendImm => AccessFlags::empty(),
         };
     access.set(AccessFlags::RELAXED_ORDERING, params.relaxed_ordering);
     access

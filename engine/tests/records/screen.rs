@@ -8,8 +8,9 @@ use engine::exchange::{
 use engine::report::HeaderInfo;
 use engine::report::address::AddressStyle;
 use engine::report::columns::Columns;
-use engine::report::header::{CqePoll, Feature, Limit, Link, Transport};
+use engine::report::header::{CqePoll, Feature, Limit, Transport};
 use engine::stats::{LatencyFigures, TimedLatency};
+use verbs_sys::LinkLayer;
 
 /// The screens of two generations. Ours is the newer; what the older one has
 /// in another form is turned into its form before comparing.
@@ -130,11 +131,11 @@ pub(crate) fn transport(text: &str) -> Transport {
     }
 }
 
-pub(crate) fn link(text: &str) -> Link {
+pub(crate) fn link(text: &str) -> LinkLayer {
     match text {
-        "IB" => Link::Ib,
-        "Ethernet" => Link::Ethernet,
-        _ => Link::Unknown,
+        "IB" => LinkLayer::InfiniBand,
+        "Ethernet" => LinkLayer::Ethernet,
+        _ => LinkLayer::Unspecified,
     }
 }
 

@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use verbs_sys::PathMtu;
+use verbs_sys::{LinkLayer, PathMtu};
 
 use super::*;
 use crate::options::message::Stream;
-use crate::options::params::{ConnectionType, LinkLayer, MtuRequest};
+use crate::options::params::MtuRequest;
 use crate::options::tool::{ATOMIC_BW, READ_BW, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
+use crate::words::Connection;
 
 fn parse_line(tool: Tool, line: &str) -> Result<Settings, Stop> {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -215,7 +216,7 @@ fn options_of_other_tools_are_refused_in_stock_words() {
     assert!(parse_line(WRITE_LAT, "-q 1").is_ok());
     assert!(parse_line(READ_BW, "-r 1").is_ok());
     let s = parse_line(SEND_LAT, "-c UD --report-histogram").unwrap();
-    assert_eq!((s.connection, s.histogram), (ConnectionType::Ud, true));
+    assert_eq!((s.connection, s.histogram), (Connection::Ud, true));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Options that exclude, need or imply others.
 
 use crate::options::message::Messages;
-use crate::options::params::{ConnectionType, Output, Sizes};
+use crate::options::params::{Output, Sizes};
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, Settings};
-use crate::options::tool::{Test, Verb};
+use crate::words::Connection;
+use crate::words::{Measurement, Verb};
 
 fn refuse(text: &'static str) -> Result<(), Refusal> {
     Err(Refusal::rule(text).after_line())
@@ -46,7 +47,7 @@ pub(super) fn connectionless(s: &mut Settings, _: &mut Messages) -> Result<(), R
     let possible = s.is_traffic_server()
         && s.multicast
         && s.tool.is_bandwidth()
-        && s.connection == ConnectionType::Ud
+        && s.connection == Connection::Ud
         && s.method == Method::Infinite;
     match s.connectionless && !possible {
         true => refuse_on_stdout(
@@ -85,7 +86,7 @@ pub(super) fn rdma_cm(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal>
         s.gid_index.get_or_insert(0);
     }
     if s.rdma_cm_qps {
-        if s.connection == ConnectionType::Uc {
+        if s.connection == Connection::Uc {
             return refuse_on_stdout(" UC is not supported in librdmacm\n");
         }
         if s.multicast {
@@ -108,7 +109,7 @@ pub(super) fn multicast(s: &mut Settings, _: &mut Messages) -> Result<(), Refusa
     if !s.multicast {
         return Ok(());
     }
-    s.connection = ConnectionType::Ud;
+    s.connection = Connection::Ud;
     if s.bidirectional {
         return refuse_bare("Bidirectional mode not supported in multicast\n");
     }
@@ -127,11 +128,11 @@ pub(super) fn events_with_write(s: &mut Settings, _: &mut Messages) -> Result<()
 }
 
 pub(super) fn output(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
-    match (s.tool.test, s.output) {
-        (Test::Bandwidth, Output::Latency) => {
+    match (s.tool.measurement, s.output) {
+        (Measurement::Bandwidth, Output::Latency) => {
             refuse(" Output verbosity level for BW can be: bandwidth, message_rate\n")
         }
-        (Test::Latency, Output::Bandwidth | Output::MessageRate) => {
+        (Measurement::Latency, Output::Bandwidth | Output::MessageRate) => {
             refuse(" Output verbosity level for LAT can be: latency\n")
         }
         _ => Ok(()),

@@ -9,7 +9,7 @@ use crate::options::params::{
 };
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, RateType, Settings};
-use crate::options::tool::{Test, Verb};
+use crate::words::{Measurement, Verb};
 
 /// Completions per poll unless chosen.
 const POLL_BATCH: u16 = 16;
@@ -46,7 +46,7 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
 /// Everything the run needs.
 pub(super) fn params(s: Settings) -> Params {
     let fill_count = last_group_is_short(&s);
-    let write_latency = s.tool.verb == Verb::Write && s.tool.test == Test::Latency;
+    let write_latency = s.tool.verb == Verb::Write && s.tool.measurement == Measurement::Latency;
     Params {
         tool: s.tool,
         with_imm: s.with_imm,

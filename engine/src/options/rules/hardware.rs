@@ -2,10 +2,10 @@
 //! a command line that stock perftest refuses gets stock perftest's reason.
 
 use crate::options::message::Messages;
-use crate::options::params::ConnectionType;
 use crate::options::refusal::Refusal;
 use crate::options::settings::Settings;
-use crate::options::tool::{Test, Verb};
+use crate::words::Connection;
+use crate::words::{Measurement, Verb};
 
 /// The first check that holds refuses.
 fn first_of(checks: &[(bool, &'static str)]) -> Result<(), Refusal> {
@@ -18,11 +18,11 @@ fn first_of(checks: &[(bool, &'static str)]) -> Result<(), Refusal> {
 /// XRC and DC receive through an SRQ.
 pub(super) fn extended_transports(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
     match s.connection {
-        ConnectionType::Xrc => {
+        Connection::Xrc => {
             first_of(&[(s.rdma_cm_qps, " XRC does not support RDMA_CM\n")])?;
             s.use_srq = true;
         }
-        ConnectionType::Dc => {
+        Connection::Dc => {
             s.use_srq = true;
             s.rx_depth = s.rx_depth.max(s.qps);
         }
@@ -33,7 +33,7 @@ pub(super) fn extended_transports(s: &mut Settings, _: &mut Messages) -> Result<
 
 /// DC, and its streams.
 pub(super) fn dynamically_connected(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
-    let dc = s.connection == ConnectionType::Dc;
+    let dc = s.connection == Connection::Dc;
     let streams = s.dci_streams > 0;
     let active = s.active_dci_streams.unwrap_or(s.dci_streams) > 0;
     first_of(&[
@@ -58,13 +58,14 @@ pub(super) fn dynamically_connected(s: &mut Settings, _: &mut Messages) -> Resul
 pub(super) fn encryption(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
     let crypto = &s.crypto;
     if crypto.aes_xts {
-        let write_latency = s.tool.verb == Verb::Write && s.tool.test == Test::Latency;
+        let write_latency =
+            s.tool.verb == Verb::Write && s.tool.measurement == Measurement::Latency;
         let inline = s
             .inline_size
             .is_some_and(|inline| s.size <= u64::from(inline));
         return first_of(&[
             (
-                s.connection != ConnectionType::Rc,
+                s.connection != Connection::Rc,
                 " aes_xts supported only on RC\n",
             ),
             (
@@ -112,7 +113,7 @@ pub(super) fn encryption(s: &mut Settings, _: &mut Messages) -> Result<(), Refus
 
 /// SRD of EFA.
 pub(super) fn scalable_datagram(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
-    if s.connection == ConnectionType::Srd {
+    if s.connection == Connection::Srd {
         first_of(&[(s.rdma_cm_qps, " SRD does not support RDMA_CM\n")])?;
         s.cq_mod = 1;
     }

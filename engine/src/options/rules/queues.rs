@@ -1,10 +1,10 @@
 //! Depths, moderation, lists, polling.
 
 use crate::options::message::{LINE, Messages};
-use crate::options::params::ConnectionType;
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, Settings};
-use crate::options::tool::{Test, Verb};
+use crate::words::Connection;
+use crate::words::{Measurement, Verb};
 
 /// Receives a shared queue needs at least, UD and UC.
 const MIN_SHARED_DATAGRAMS: u32 = 100;
@@ -29,7 +29,7 @@ pub(super) fn depths(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> 
     if s.has_receive_completions() {
         s.rx_depth = cut(s.rx_depth, s.iterations);
     }
-    if let ConnectionType::Ud | ConnectionType::Uc = s.connection {
+    if let Connection::Ud | Connection::Uc = s.connection {
         if s.use_srq && s.iterations <= u64::from(MIN_SHARED_DATAGRAMS) {
             s.rx_depth = MIN_SHARED_DATAGRAMS;
         }
@@ -43,7 +43,7 @@ pub(super) fn depths(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> 
 /// Large messages: one completion each, unless the user wants it otherwise.
 pub(super) fn large_messages(s: &mut Settings, messages: &mut Messages) -> Result<(), Refusal> {
     if s.size > MODERATED_SIZE
-        && s.connection != ConnectionType::Ud
+        && s.connection != Connection::Ud
         && s.method != Method::AllSizes
         && !s.events
     {
@@ -121,7 +121,7 @@ pub(super) fn dynamic_polling(s: &mut Settings, messages: &mut Messages) -> Resu
     // SEND with immediate data is not meant: stock perftest compares verbs.
     let duplex_send =
         s.tool.is_bandwidth() && s.bidirectional && s.tool.verb == Verb::Send && !s.with_imm;
-    if few || duplex_send || s.tool.test == Test::Latency {
+    if few || duplex_send || s.tool.measurement == Measurement::Latency {
         messages.out("Disabling dynamic polling\n");
         s.dynamic_polling = false;
     }

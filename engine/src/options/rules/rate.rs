@@ -4,7 +4,7 @@ use crate::options::message::{LINE, Messages};
 use crate::options::params::RateUnits;
 use crate::options::refusal::Refusal;
 use crate::options::settings::{RateType, Settings};
-use crate::options::tool::Verb;
+use crate::words::Verb;
 
 /// Static rates of a QP in Gb/s, compared as text.
 const HARDWARE_RATES: [&str; 22] = [

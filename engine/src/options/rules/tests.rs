@@ -2,10 +2,9 @@
 
 use crate::options::message::{ExitReason, LINE, Outcome, Resolved, Stream};
 use crate::options::params::{Length, Machine, Params, Polling, RateLimiter, Sizes};
-use crate::options::tool::{
-    ATOMIC_BW, READ_BW, READ_LAT, SEND_BW, SEND_LAT, Tool, WRITE_BW, WRITE_LAT,
-};
+use crate::options::tool::{ATOMIC_BW, READ_BW, READ_LAT, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
 use crate::options::{Output, from_command_line};
+use crate::words::Tool;
 
 const NO_PEAK: &str = " WARNING: BW peak won't be measured in this run.\n";
 const FIXED: &str = "Disabling dynamic polling\n";

@@ -1,10 +1,10 @@
 //! `--data_validation`: what it does not go with.
 
 use crate::options::message::Messages;
-use crate::options::params::ConnectionType;
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, Settings};
-use crate::options::tool::Verb;
+use crate::words::Connection;
+use crate::words::Verb;
 
 /// The checks in order; the first that holds refuses.
 pub(super) fn data_validation(s: &mut Settings, _: &mut Messages) -> Result<(), Refusal> {
@@ -26,7 +26,7 @@ pub(super) fn data_validation(s: &mut Settings, _: &mut Messages) -> Result<(), 
             "is incompatible with --run_infinitely",
         ),
         (
-            s.connection != ConnectionType::Rc,
+            s.connection != Connection::Rc,
             "requires RC connection type",
         ),
         (s.mr_per_qp, "is incompatible with --mr_per_qp"),

@@ -5,10 +5,11 @@ use verbs_sys::PathMtu;
 
 use super::row::{Check, Number, OptionRow, Section, Tools};
 use crate::options::number::{self, SizeError};
-use crate::options::params::{AtomicOperation, ConnectionType, MtuRequest};
+use crate::options::params::MtuRequest;
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, Settings};
-use crate::options::tool::Verb;
+use crate::words::Verb;
+use crate::words::{Atomic, Connection};
 
 const INT: &str = "int";
 const RDMA: Tools = Tools::READ.or(Tools::ATOMIC);
@@ -444,19 +445,19 @@ fn connection(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     let verb = settings.tool.verb;
     let rdma = matches!(verb, Verb::Read | Verb::Atomic);
     let (connection, refusal) = match text {
-        "RC" => (ConnectionType::Rc, None),
+        "RC" => (Connection::Rc, None),
         "UC" => (
-            ConnectionType::Uc,
+            Connection::Uc,
             rdma.then_some(" UC connection not possible in READ/ATOMIC verbs\n"),
         ),
         "UD" => (
-            ConnectionType::Ud,
+            Connection::Ud,
             (verb != Verb::Send).then_some(" UD connection only possible in SEND verb\n"),
         ),
-        "XRC" => (ConnectionType::Xrc, None),
-        "DC" => (ConnectionType::Dc, None),
+        "XRC" => (Connection::Xrc, None),
+        "DC" => (Connection::Dc, None),
         "SRD" => (
-            ConnectionType::Srd,
+            Connection::Srd,
             (verb == Verb::Atomic)
                 .then_some(" SRD connection only possible in SEND/READ/WRITE/WRITE_IMM verbs\n"),
         ),
@@ -478,8 +479,8 @@ fn connection(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
 
 fn atomic(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
     settings.atomic = match text {
-        "CMP_AND_SWAP" => AtomicOperation::CompareAndSwap,
-        "FETCH_AND_ADD" => AtomicOperation::FetchAndAdd,
+        "CMP_AND_SWAP" => Atomic::CompareSwap,
+        "FETCH_AND_ADD" => Atomic::FetchAdd,
         _ => {
             return Err(Refusal::rule(
                 " Invalid Atomic type! please choose from {CMP_AND_SWAP,FETCH_AND_ADD}\n",

@@ -1,10 +1,12 @@
 //! Options without a letter.
 
+use verbs_sys::LinkLayer;
+
 use super::cpu_list;
 use super::raw_ethernet;
 use super::row::{Check, OptionRow, Section, Tools};
 use crate::options::number;
-use crate::options::params::{LinkLayer, Output, RateUnits};
+use crate::options::params::{Output, RateUnits};
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, RateType, Settings};
 

@@ -3,7 +3,7 @@
 use crate::options::number;
 use crate::options::refusal::Refusal;
 use crate::options::settings::Settings;
-use crate::options::tool::{Test, Tool, Verb};
+use crate::words::{Measurement, Tool, Verb};
 
 /// A set of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ impl Tools {
 
     const fn bit(tool: Tool) -> u8 {
         let verb = match tool.verb {
-            Verb::Send => 0,
-            Verb::Write => 2,
+            Verb::Send | Verb::SendImm => 0,
+            Verb::Write | Verb::WriteImm => 2,
             Verb::Read => 4,
             Verb::Atomic => 6,
         };
-        match tool.test {
-            Test::Bandwidth => 1 << verb,
-            Test::Latency => 2 << verb,
+        match tool.measurement {
+            Measurement::Bandwidth => 1 << verb,
+            Measurement::Latency => 2 << verb,
         }
     }
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::options::tool::{READ_LAT, SEND_BW, Tool, WRITE_BW, WRITE_LAT};
+use crate::options::tool::{READ_LAT, SEND_BW, WRITE_BW, WRITE_LAT};
+use crate::words::Tool;
 
 #[test]
 fn no_letter_and_no_name_stands_twice() {

@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use verbs_sys::LinkLayer;
+
 use super::*;
 use crate::exchange::{Atomic, Connection, Measurement, Verb};
-use crate::report::header::{CqePoll, Feature, Link, Transport};
+use crate::report::header::{CqePoll, Feature, Transport};
 
 fn info() -> HeaderInfo {
     HeaderInfo {
@@ -32,7 +34,7 @@ fn info() -> HeaderInfo {
         cq_moderation: Some(4),
         cqe_poll: Some(CqePoll::Dynamic),
         mtu: 4096,
-        link: Link::Ethernet,
+        link: LinkLayer::Ethernet,
         gid_index: Some(1),
         gid_index2: Some(2),
         limit: Limit::Inline(0),

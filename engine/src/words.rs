@@ -1,6 +1,6 @@
-//! The words of a test as both ends agree on them: the enumerators of the
-//! parameter block, with the numbers stock puts on the wire and the names it
-//! prints in mismatch messages.
+//! The words of a test, as its users give them and as both ends agree on them:
+//! the enumerators of the parameter block, with the numbers stock puts on the
+//! wire and the names it prints.
 
 /// An enumeration of the parameter block: a number on the wire, a name on the screen.
 macro_rules! wire_words {
@@ -31,7 +31,7 @@ macro_rules! wire_words {
             }
 
             /// The name as stock prints it.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $text, )+ }
             }
         }
@@ -108,10 +108,6 @@ wire_words! {
         Latency = 0, "LAT";
         /// Bandwidth (`ib_*_bw`).
         Bandwidth = 1, "BW";
-        /// Latency under load (raw Ethernet tools).
-        LatencyUnderLoad = 2, "LAT_BY_BW";
-        /// Flow steering rate (raw Ethernet tools).
-        FlowRate = 3, "FS_RATE";
     }
 }
 
@@ -155,9 +151,14 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// The tool for a verb and a measurement.
+    pub const fn new(verb: Verb, measurement: Measurement) -> Self {
+        Self { verb, measurement }
+    }
+
     /// Whether this is a bandwidth tool.
-    pub fn is_bandwidth(self) -> bool {
-        self.measurement == Measurement::Bandwidth
+    pub const fn is_bandwidth(self) -> bool {
+        matches!(self.measurement, Measurement::Bandwidth)
     }
 
     /// Whether this is `ib_send_bw` or `ib_send_lat`.
