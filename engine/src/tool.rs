@@ -301,7 +301,7 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
         no_enhanced_reorder: false,
         sig_offload: false,
         data_validation: false,
-        device: adapter.wire_attributes(),
+        device: (&adapter.attributes).into(),
         mlx5_comp_mask: 0,
     }
 }

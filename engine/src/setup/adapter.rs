@@ -7,7 +7,6 @@ use verbs_sys::{
     VerbsError,
 };
 
-use crate::exchange;
 use crate::failure::Failure;
 use crate::options::device::{self, Adjusted, DeviceProblem, refuse};
 use crate::options::{DeviceClass, Params, Resolved, gid};
@@ -122,48 +121,6 @@ impl Adapter {
             what: "every entry of the GID table; the first is",
             index: 0,
         })
-    }
-
-    /// The attributes as the dialogue carries them.
-    pub(crate) fn wire_attributes(&self) -> exchange::DeviceAttributes {
-        let own = &self.attributes;
-        let mut wire = exchange::DeviceAttributes::zeroed();
-        let text = own.fw_ver.bytes().take(wire.fw_ver.len() - 1);
-        for (slot, byte) in wire.fw_ver.iter_mut().zip(text) {
-            *slot = byte;
-        }
-        wire.node_guid = own.node_guid.to_be_bytes();
-        wire.sys_image_guid = own.sys_image_guid.to_be_bytes();
-        wire.max_mr_size = own.max_mr_size;
-        wire.page_size_cap = own.page_size_cap;
-        wire.vendor_id = own.vendor_id;
-        wire.vendor_part_id = own.vendor_part_id;
-        wire.hw_ver = own.hw_ver;
-        wire.max_qp = own.max_qp;
-        wire.max_qp_wr = own.max_qp_wr;
-        wire.device_cap_flags = own.device_cap_flags;
-        wire.max_sge = own.max_sge;
-        wire.max_sge_rd = own.max_sge_rd;
-        wire.max_cq = own.max_cq;
-        wire.max_cqe = own.max_cqe;
-        wire.max_mr = own.max_mr;
-        wire.max_pd = own.max_pd;
-        wire.max_qp_rd_atom = own.max_qp_rd_atom;
-        wire.max_res_rd_atom = own.max_res_rd_atom;
-        wire.max_qp_init_rd_atom = own.max_qp_init_rd_atom;
-        wire.atomic_cap = own.atomic_cap as u32;
-        wire.max_mw = own.max_mw;
-        wire.max_mcast_grp = own.max_mcast_grp;
-        wire.max_mcast_qp_attach = own.max_mcast_qp_attach;
-        wire.max_total_mcast_qp_attach = own.max_total_mcast_qp_attach;
-        wire.max_ah = own.max_ah;
-        wire.max_srq = own.max_srq;
-        wire.max_srq_wr = own.max_srq_wr;
-        wire.max_srq_sge = own.max_srq_sge;
-        wire.max_pkeys = own.max_pkeys;
-        wire.local_ca_ack_delay = own.local_ca_ack_delay;
-        wire.phys_port_cnt = own.phys_port_cnt;
-        wire
     }
 
     /// The path MTU to announce, and what there is to say about it.
