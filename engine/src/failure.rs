@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use verbs_sys::VerbsError;
+use verbs_sys::{GidEntry, VerbsError};
 
 use crate::exchange::{ExchangeError, Side};
 use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream};
@@ -44,6 +44,17 @@ pub enum Failure {
         doing: &'static str,
         /// Why not.
         source: VerbsError,
+    },
+    /// The GID index of the user (`-x`) has no GID.
+    #[error(
+        "{source}; give one of these to -x, or leave it out: {}",
+        indices(table)
+    )]
+    Gid {
+        /// What the provider says.
+        source: VerbsError,
+        /// The GIDs there are.
+        table: Vec<GidEntry>,
     },
     /// There is no memory for the messages.
     #[error(
@@ -101,6 +112,7 @@ impl Failure {
             Self::Refused { resolved, .. } => resolved.messages.text(Stream::Stderr),
             Self::Exchange { side, source } => source.stock_text(tool, *side),
             Self::Verbs { stock, .. } => stock.clone(),
+            Self::Gid { .. } => " Unable to set up socket connection\n".to_owned(),
             Self::Memory { .. } => " Cannot Allocate\n".to_owned(),
             Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \
                                 Unable to Connect the HCA's through the link\n"
@@ -179,6 +191,15 @@ impl From<RunError> for Failure {
             },
         }
     }
+}
+
+/// The entries of a GID table in a sentence.
+fn indices(table: &[GidEntry]) -> String {
+    let entries: Vec<String> = table
+        .iter()
+        .map(|entry| format!("{} ({})", entry.index, entry.gid.to_ip()))
+        .collect();
+    entries.join(", ")
 }
 
 /// A span of time as a sentence has it.

@@ -14,6 +14,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0   the run ended well
   1   anything else, help and version included (as stock perftest does)
+  130 interrupted (Ctrl-C); an endless one-way test ends well by that
 ";
 
 const SECTIONS: &[(Section, &str)] = &[

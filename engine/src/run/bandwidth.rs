@@ -240,3 +240,6 @@ pub(super) fn check(completion: &Completion, posted: u64, completed: u64) -> Res
         completed,
     })
 }
+
+#[cfg(test)]
+mod tests;

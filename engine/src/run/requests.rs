@@ -61,6 +61,25 @@ impl Prepared {
         }
     }
 
+    /// Prepared from a list of places, without memory behind them.
+    #[cfg(test)]
+    pub(super) fn at(qp: usize, offsets: &[u64]) -> Self {
+        let sge = |addr: &u64| Sge {
+            addr: *addr,
+            ..Sge::default()
+        };
+        let remote = |addr: &u64| RemoteAddress {
+            addr: *addr,
+            rkey: 0,
+        };
+        Self {
+            qp,
+            sges: offsets.iter().map(sge).collect(),
+            remotes: offsets.iter().map(remote).collect(),
+            inline: None,
+        }
+    }
+
     /// RDMA WRITE requests; their flags are the sender's matter.
     pub(crate) fn writes(&self) -> Vec<SendRequest<'_>> {
         self.sges

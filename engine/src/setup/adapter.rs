@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use verbs_sys::{
-    Context, Device, DeviceAttributes, Gid, LinkLayer, PathMtu, PortAttributes, PortState,
-    VerbsError,
+    Context, Device, DeviceAttributes, Gid, GidEntry, LinkLayer, PathMtu, PortAttributes,
+    PortState, VerbsError,
 };
 
 use crate::failure::Failure;
@@ -107,20 +107,32 @@ impl Adapter {
                 .choose(params)
                 .map_err(|error| failed("reading the GID table", error))?,
         };
-        let entry = self.context.query_gid(port, index);
-        let gid = entry
-            .map_err(|source| failed("reading our GID (-x chooses it)", source))?
-            .gid;
+        let gid = match self.context.query_gid(port, index) {
+            Ok(entry) => entry.gid,
+            Err(source) => {
+                return Err(Failure::Gid {
+                    source,
+                    table: self.table(params).unwrap_or_default(),
+                });
+            }
+        };
         Ok(Source { index, gid })
     }
 
     fn choose(&self, params: &Params) -> Result<u32, VerbsError> {
+        gid::choose(&self.table(params)?, params.device.prefer_ipv6_gid).ok_or(
+            VerbsError::NoEntry {
+                what: "every entry of the GID table; the first is",
+                index: 0,
+            },
+        )
+    }
+
+    /// The GIDs of the port.
+    fn table(&self, params: &Params) -> Result<Vec<GidEntry>, VerbsError> {
         let mut table = self.context.query_gid_table()?;
         table.retain(|entry| entry.port == params.device.port);
-        gid::choose(&table, params.device.prefer_ipv6_gid).ok_or(VerbsError::NoEntry {
-            what: "every entry of the GID table; the first is",
-            index: 0,
-        })
+        Ok(table)
     }
 
     /// The path MTU to announce, and what there is to say about it.
