@@ -35,7 +35,7 @@ fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen
     log_to_stderr(params.verbosity);
     let interrupt = Interrupt::new();
     let ran = signals::watch(&interrupt)
-        .map_err(Failure::Screen)
+        .map_err(Failure::System)
         .and_then(|()| tool::run(&params, &[&Userspace], screen, &interrupt));
     match ran {
         Ok(()) => 0,

@@ -9,6 +9,7 @@ use verbs_sys::{GidEntry, VerbsError};
 use crate::exchange::{ExchangeError, Side};
 use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream};
 use crate::run::RunError;
+use crate::screen::ScreenError;
 use crate::words::{Tool, Verb};
 
 /// Exit code after the user's interrupt, as a shell sees a process that died
@@ -100,8 +101,11 @@ pub enum Failure {
     #[error("interrupted")]
     Interrupted,
     /// The screen can't be written to.
-    #[error("cannot write the results ({0}); is the reader of our output gone?")]
-    Screen(#[from] io::Error),
+    #[error(transparent)]
+    Screen(#[from] ScreenError),
+    /// The system refuses what every process gets.
+    #[error("the system refused: {0}; are file descriptors or threads used up (ulimit -n, -u)?")]
+    System(#[from] io::Error),
 }
 
 impl Failure {
@@ -122,9 +126,11 @@ impl Failure {
                 format!("{}{}", error.stock_text(), run_tail(tool, *endless))
             }
             Self::BelowLimit { stock } => (*stock).to_owned(),
-            Self::Unsupported(_) | Self::CpuTimes(_) | Self::Interrupted | Self::Screen(_) => {
-                String::new()
-            }
+            Self::Unsupported(_)
+            | Self::CpuTimes(_)
+            | Self::Interrupted
+            | Self::Screen(_)
+            | Self::System(_) => String::new(),
         }
     }
 

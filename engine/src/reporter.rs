@@ -1,6 +1,5 @@
 //! Shows a test as it goes on: header, addresses, rows, report file.
 
-use std::io;
 use std::path::Path;
 
 use crate::exchange::{BandwidthReport, KeyRecord};
@@ -9,7 +8,7 @@ use crate::report::address::{AddressStyle, Whose, address_lines};
 use crate::report::columns::{self, Columns};
 use crate::report::json::{self, Results, SingleNumber};
 use crate::report::{HeaderInfo, notes};
-use crate::screen::Screen;
+use crate::screen::{Screen, ScreenError};
 use crate::stats::{LatencyFigures, LatencySamples, Scale, TimedLatency};
 
 /// Shows one end's test on its screen, and writes its report file.
@@ -29,7 +28,7 @@ impl<'a> Reporter<'a> {
         screen: &'a mut Screen,
         params: &'a Params,
         info: HeaderInfo,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, ScreenError> {
         let timed = params.length.is_timed();
         let columns = match (params.tool.is_bandwidth(), timed) {
             (true, _) => Columns::Bandwidth(params.units()),
@@ -51,7 +50,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Shows a text unless only a number is wanted.
-    pub(crate) fn full(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn full(&mut self, text: &str) -> Result<(), ScreenError> {
         match self.params.report.output {
             Output::Full => self.screen.out(text),
             Output::Bandwidth | Output::MessageRate | Output::Latency => Ok(()),
@@ -59,17 +58,21 @@ impl<'a> Reporter<'a> {
     }
 
     /// Shows a text in any case.
-    pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn note(&mut self, text: &str) -> Result<(), ScreenError> {
         self.screen.out(text)
     }
 
     /// Shows a text on stderr.
-    pub(crate) fn warn(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn warn(&mut self, text: &str) -> Result<(), ScreenError> {
         self.screen.err(text)
     }
 
     /// Shows the addresses of all queue pairs of one end.
-    pub(crate) fn addresses(&mut self, whose: Whose, keys: &[KeyRecord]) -> io::Result<()> {
+    pub(crate) fn addresses(
+        &mut self,
+        whose: Whose,
+        keys: &[KeyRecord],
+    ) -> Result<(), ScreenError> {
         let style = AddressStyle {
             verb: self.info.verb,
             connection: self.info.connection,
@@ -83,7 +86,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Shows the titles, once.
-    pub(crate) fn titles(&mut self) -> io::Result<()> {
+    pub(crate) fn titles(&mut self) -> Result<(), ScreenError> {
         if self.titled {
             return Ok(());
         }
@@ -101,7 +104,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Shows the line below the rows.
-    pub(crate) fn end_of_rows(&mut self) -> io::Result<()> {
+    pub(crate) fn end_of_rows(&mut self) -> Result<(), ScreenError> {
         self.full(self.columns.line())
     }
 
@@ -113,7 +116,7 @@ impl<'a> Reporter<'a> {
         shown: &BandwidthReport,
         cpu: Option<f32>,
         judged: bool,
-    ) -> io::Result<()> {
+    ) -> Result<(), ScreenError> {
         let six_decimals = columns::shows_six_decimals(self.params.units(), local.average);
         let cpu = self.cpu_column(cpu);
         if judged {
@@ -146,7 +149,7 @@ impl<'a> Reporter<'a> {
         local: &BandwidthReport,
         remote: &BandwidthReport,
         cpu: Option<f32>,
-    ) -> io::Result<()> {
+    ) -> Result<(), ScreenError> {
         let units = self.params.units();
         let cpu = self.cpu_column(cpu);
         let row = |report: &BandwidthReport| {
@@ -169,7 +172,7 @@ impl<'a> Reporter<'a> {
         iterations: u64,
         samples: &mut LatencySamples,
         scale: Scale,
-    ) -> io::Result<()> {
+    ) -> Result<(), ScreenError> {
         let mut lists = String::new();
         let report = &self.params.report;
         if report.unsorted {
@@ -213,7 +216,7 @@ impl<'a> Reporter<'a> {
         iterations: u64,
         figures: &TimedLatency,
         cpu: Option<f32>,
-    ) -> io::Result<()> {
+    ) -> Result<(), ScreenError> {
         let cpu = self.cpu_column(cpu);
         let (text, single) = match self.params.report.output {
             Output::Latency => (
@@ -265,7 +268,7 @@ impl<'a> Reporter<'a> {
 
     /// Each row replaces the file. That it can't be written is said, and the
     /// test goes on.
-    fn report_file(&mut self, results: &Results<'_>, cpu: Option<f32>) -> io::Result<()> {
+    fn report_file(&mut self, results: &Results<'_>, cpu: Option<f32>) -> Result<(), ScreenError> {
         let Some(name) = &self.params.report.json_file else {
             return Ok(());
         };

@@ -4,6 +4,11 @@ use std::io::{self, Write};
 
 use crate::options::Messages;
 
+/// A stream can't be written to.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the results ({0}); is the reader of our output gone?")]
+pub struct ScreenError(#[from] io::Error);
+
 /// The two output streams of one end.
 pub struct Screen {
     out: Box<dyn Write + Send>,
@@ -38,25 +43,25 @@ impl Screen {
     ///
     /// # Errors
     /// What the stream says, for example that its reader is gone.
-    pub fn out(&mut self, text: &str) -> io::Result<()> {
+    pub fn out(&mut self, text: &str) -> Result<(), ScreenError> {
         self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        Ok(self.out.flush()?)
     }
 
     /// Shows a text on standard error at once, line end included in `text`.
     ///
     /// # Errors
     /// What the stream says.
-    pub fn err(&mut self, text: &str) -> io::Result<()> {
+    pub fn err(&mut self, text: &str) -> Result<(), ScreenError> {
         self.err.write_all(text.as_bytes())?;
-        self.err.flush()
+        Ok(self.err.flush()?)
     }
 
     /// Shows messages in their order.
     ///
     /// # Errors
     /// What the streams say.
-    pub fn messages(&mut self, messages: &Messages) -> io::Result<()> {
-        messages.print(&mut *self.out, &mut *self.err)
+    pub fn messages(&mut self, messages: &Messages) -> Result<(), ScreenError> {
+        Ok(messages.print(&mut *self.out, &mut *self.err)?)
     }
 }

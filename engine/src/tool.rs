@@ -9,13 +9,13 @@ use verbs_sys::PathMtu;
 use crate::affinity;
 use crate::device::{Devices, Provider};
 use crate::exchange::{
-    self, ConnectOptions, ExchangeError, Family, Host, KeyRecord, ListenOptions, Listener,
+    ConnectOptions, ExchangeError, Family, Host, KeyRecord, ListenOptions, Listener,
     OUT_READS_LOWERED, Session, TcpChannel, TestParameters, Timeouts, Version, connect,
 };
 use crate::failure::Failure;
 use crate::host;
 use crate::interrupt::Interrupt;
-use crate::options::{Machine, Output, Params, device};
+use crate::options::{Length, Machine, Output, Params, device};
 use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
@@ -179,7 +179,13 @@ fn negotiate(
     let control = stream.try_clone()?;
     let timeouts = Timeouts {
         step: params.control.peer_timeout,
-        run: None,
+        run: match params.length {
+            Length::Timed { duration, .. } => {
+                Some(Duration::from_secs(duration.into()) + params.control.peer_timeout)
+            }
+            // As long as the connection lives: only the peer knows how fast it is.
+            Length::Iterations(_) | Length::Infinite { .. } => None,
+        },
         keep_alive: Some(KEEP_ALIVE),
     };
     let channel = TcpChannel::new(stream, &timeouts)?;
@@ -291,7 +297,7 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
         units: params.units(),
         size: params.sizes.largest().into(),
         iterations: match params.length {
-            crate::options::Length::Iterations(count) => count,
+            Length::Iterations(count) => count,
             _ => 0,
         },
         aes_xts: false,
@@ -307,7 +313,7 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
 }
 
 fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> HeaderInfo {
-    let tool: exchange::Tool = params.wire_tool();
+    let tool = params.wire_tool();
     let on_off = |on: bool| if on { Feature::On } else { Feature::Off };
     let bandwidth = params.tool.is_bandwidth();
     let posts = params.machine == Machine::Client || params.bidirectional;

@@ -204,4 +204,11 @@ fn a_peer_that_is_stopped_ends_the_test() {
         server.signal(Signal::SIGKILL);
         server.wait();
     }
+    // The passive end of a timed test knows when it should be over.
+    let [server, client] = start_pair([WRITE_BW; 2], ["-D 2 --peer-timeout 2"; 2]);
+    std::thread::sleep(Duration::from_millis(1000));
+    client.signal(Signal::SIGSTOP);
+    server.wait().assert_failed(1, 20);
+    client.signal(Signal::SIGKILL);
+    client.wait();
 }

@@ -1,11 +1,11 @@
 //! What can go wrong while messages flow.
 
-use std::io;
 use std::time::Duration;
 
 use verbs_sys::{Completion, PostError, WcStatus};
 
 use crate::failure::seconds;
+use crate::screen::ScreenError;
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +55,8 @@ pub enum RunError {
     #[error("interrupted")]
     Interrupted,
     /// The screen can't be written to.
-    #[error("cannot write the results: {0}")]
-    Screen(#[from] io::Error),
+    #[error(transparent)]
+    Screen(#[from] ScreenError),
 }
 
 impl RunError {
