@@ -1,0 +1,284 @@
+//! After set-up, messages of all kinds travel without a single allocation.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that can't go on has failed"
+)]
+
+use std::net::IpAddr;
+
+use rxe_user::link::{IpId, RxPacket, TxQueue};
+use rxe_user::time::Time;
+use rxe_user::transport::{Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings, RoutedAddress};
+use rxe_user::wire::icrc::{self, Envelope};
+use verbs_sys::memory::Buffer;
+use verbs_sys::{
+    AccessFlags, AddressVector, Completion, Gather, Gid, PathMtu, QpAttributes, QpCapabilities,
+    QpState, QpType, ReceiveRequest, RemoteAddress, SendFlags, SendOp, SendRequest, Sge, UdTarget,
+};
+
+const SRC_PORT: u16 = 0xc000;
+const QKEY: u32 = 7;
+
+struct Host {
+    nic: Nic,
+    address: IpAddr,
+    cq: CqId,
+    buffer: Buffer,
+    keys: Keys,
+    qpn: u32,
+    tx: TxQueue,
+}
+
+impl Host {
+    fn new(number: u8, qp_type: QpType) -> Self {
+        let address = IpAddr::from([10, 0, 0, number]);
+        let config = NicConfig {
+            gids: vec![Gid::from_ip(address)],
+            port_mtu: PathMtu::Mtu1024,
+            window: 64,
+            limits: NicLimits::default(),
+        };
+        let mut last = u32::from(number);
+        let random = Box::new(move || {
+            last = last.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            last.rotate_left(16)
+        });
+        let mut nic = Nic::new(config, random);
+        let pd = nic.alloc_pd().unwrap();
+        let cq = nic.create_cq(64).unwrap();
+        let buffer = Buffer::allocate(1 << 18).unwrap();
+        let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE;
+        let keys = nic.register(pd, buffer.whole(), access).unwrap();
+        let settings = QpSettings {
+            qp_type,
+            pd,
+            send_cq: cq,
+            recv_cq: cq,
+            srq: None,
+            cap: QpCapabilities {
+                max_send_wr: 16,
+                max_recv_wr: 16,
+                max_send_sge: 2,
+                max_recv_sge: 2,
+                max_inline_data: 64,
+            },
+            sq_sig_all: false,
+        };
+        let qpn = nic.create_qp(settings).unwrap();
+        Self {
+            nic,
+            address,
+            cq,
+            buffer,
+            keys,
+            qpn,
+            tx: TxQueue::new(1 << 16, 64),
+        }
+    }
+
+    fn connect(&mut self, qp_type: QpType, peer: IpAddr, dest_qpn: u32) {
+        let connected = qp_type != QpType::Ud;
+        let reliable = qp_type == QpType::Rc;
+        let init = QpAttributes {
+            pkey_index: Some(0),
+            port: Some(1),
+            access_flags: connected.then_some(AccessFlags::REMOTE),
+            qkey: (!connected).then_some(QKEY),
+            ..QpAttributes::to_state(QpState::Init)
+        };
+        let av = AddressVector {
+            dgid: Gid::from_ip(peer),
+            sgid_index: 0,
+            flow_label: 0,
+            hop_limit: 64,
+            traffic_class: 0,
+            sl: 0,
+            port: 1,
+        };
+        let rtr = QpAttributes {
+            av: connected.then_some(av),
+            path_mtu: connected.then_some(PathMtu::Mtu1024),
+            dest_qpn: connected.then_some(dest_qpn),
+            rq_psn: connected.then_some(0xff_ff00),
+            max_dest_rd_atomic: reliable.then_some(4),
+            min_rnr_timer: reliable.then_some(1),
+            ..QpAttributes::to_state(QpState::Rtr)
+        };
+        let rts = QpAttributes {
+            sq_psn: Some(0xff_ff00),
+            timeout: reliable.then_some(8),
+            retry_cnt: reliable.then_some(7),
+            rnr_retry: reliable.then_some(7),
+            max_qp_rd_atomic: reliable.then_some(4),
+            ..QpAttributes::to_state(QpState::Rts)
+        };
+        for step in [init, rtr, rts] {
+            self.nic.modify_qp(self.qpn, &step).unwrap();
+        }
+    }
+
+    fn sge(&self, offset: u64, length: u32) -> Sge {
+        Sge {
+            addr: self.buffer.addr() + offset,
+            length,
+            lkey: self.keys.lkey,
+        }
+    }
+
+    fn remote(&self) -> RemoteAddress {
+        RemoteAddress {
+            addr: self.buffer.addr() + 0x2_0000,
+            rkey: self.keys.rkey,
+        }
+    }
+
+    fn receive(&mut self) {
+        let sges = [self.sge(0x1_0000, 0x8000)];
+        let request = ReceiveRequest {
+            wr_id: 0,
+            sges: &sges,
+        };
+        self.nic.post_recv(self.qpn, &[request]).unwrap();
+    }
+
+    fn poll(&mut self) -> usize {
+        let mut completions = [Completion::default(); 64];
+        self.nic.poll_cq(self.cq, &mut completions)
+    }
+}
+
+/// Carries packets from one host to the other, but every so many not.
+fn carry(from: &mut Host, to: &mut Host, now: Time, lost_every: usize, count: &mut usize) -> bool {
+    from.nic.handle_timers(now);
+    from.nic.transmit(now, &mut from.tx, Acks::All);
+    let packets = from.tx.packets().len();
+    let envelope = Envelope {
+        src: from.address,
+        dst: to.address,
+        src_port: SRC_PORT,
+        ipv4_id: 0,
+        dont_fragment: true,
+    };
+    for index in 0..packets {
+        *count += 1;
+        if lost_every != 0 && count.is_multiple_of(lost_every) {
+            continue;
+        }
+        let bytes = from.tx.bytes_mut(index, 1);
+        icrc::seal(&envelope, bytes);
+        to.nic.receive(
+            now,
+            &RxPacket {
+                src: envelope.src,
+                dst: envelope.dst,
+                src_port: SRC_PORT,
+                traffic_class: 0,
+                hop_limit: 64,
+                ip_id: IpId::Known(0),
+                bytes,
+            },
+        );
+    }
+    from.tx.consume(packets);
+    packets > 0
+}
+
+/// Runs until both rest; time passes in steps of 10 µs.
+fn settle(a: &mut Host, b: &mut Host, now: &mut u64, lost_every: usize, count: &mut usize) {
+    let mut idle = 0;
+    while idle < 1000 {
+        *now += 10_000;
+        let time = Time::from_nanos(*now);
+        let moved = carry(a, b, time, lost_every, count) | carry(b, a, time, lost_every, count);
+        idle = if moved { 0 } else { idle + 1 };
+        if idle > 2 && a.nic.next_deadline().is_none() && b.nic.next_deadline().is_none() {
+            return;
+        }
+    }
+}
+
+/// Messages each way, with losses and waits for receives.
+fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_every: usize) {
+    let (mut now, mut count, mut completed) = (0, 0, 0);
+    let routes = [(&*a, &*b), (&*b, &*a)].map(|(from, to)| RoutedAddress {
+        route: from.nic.route(0, Gid::from_ip(to.address), 0, 64).unwrap(),
+    });
+    for _ in 0..rounds {
+        for way in 0..2 {
+            let (from, to, ah) = match way {
+                0 => (&mut *a, &mut *b, &routes[0]),
+                _ => (&mut *b, &mut *a, &routes[1]),
+            };
+            let (remote, qpn) = (to.remote(), to.qpn);
+            let target = UdTarget {
+                ah,
+                qpn,
+                qkey: QKEY,
+            };
+            let long = [from.sge(0, 3000), from.sge(8192, 2000)];
+            let short = [from.sge(0, 8)];
+            let signaled = |op, data| SendRequest {
+                data,
+                flags: SendFlags::SIGNALED,
+                ud: Some(target),
+                ..SendRequest::signaled(0, op, &[])
+            };
+            let send = signaled(SendOp::Send, Gather::Inline(b"inline"));
+            from.nic.post_send(from.qpn, &[send]).unwrap();
+            if qp_type != QpType::Ud {
+                let write = SendOp::Write { remote };
+                let write_imm = SendOp::WriteImm { remote, imm: 1 };
+                let requests = [
+                    signaled(SendOp::SendImm { imm: 2 }, Gather::Sges(&long)),
+                    signaled(write, Gather::Sges(&long)),
+                    signaled(write_imm, Gather::Sges(&short)),
+                ];
+                from.nic.post_send(from.qpn, &requests).unwrap();
+            }
+            if qp_type == QpType::Rc {
+                let requests = [
+                    signaled(SendOp::Read { remote }, Gather::Sges(&long)),
+                    signaled(SendOp::FetchAdd { remote, add: 1 }, Gather::Sges(&short)),
+                ];
+                from.nic.post_send(from.qpn, &requests).unwrap();
+            }
+            to.receive();
+        }
+        // What else has to be received finds a receive only later.
+        settle(a, b, &mut now, lost_every, &mut count);
+        if qp_type != QpType::Ud {
+            for _ in 0..2 {
+                a.receive();
+                b.receive();
+            }
+        }
+        settle(a, b, &mut now, lost_every, &mut count);
+        completed += a.poll() + b.poll();
+    }
+    assert!(completed >= rounds * 2, "{qp_type}: {completed}");
+    assert!(count > 0);
+}
+
+#[test]
+fn messages_travel_without_allocation() {
+    let control = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(control.count_total, 1, "allocations are counted");
+    for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
+        let (mut a, mut b) = (Host::new(1, qp_type), Host::new(2, qp_type));
+        let (address_a, address_b) = (a.address, b.address);
+        let (qpn_a, qpn_b) = (a.qpn, b.qpn);
+        a.connect(qp_type, address_b, qpn_b);
+        b.connect(qp_type, address_a, qpn_a);
+        // Losses are RC's business.
+        let lost_every = if qp_type == QpType::Rc { 17 } else { 0 };
+        let measured = allocation_counter::measure(|| {
+            exchange(&mut a, &mut b, qp_type, 50, lost_every);
+        });
+        assert_eq!(measured.count_total, 0, "{qp_type}: {measured:?}");
+        if qp_type == QpType::Rc {
+            let counters = a.nic.counters();
+            assert!(counters.retransmitted > 0 && counters.rx_rnr_naks > 0);
+        }
+    }
+}
