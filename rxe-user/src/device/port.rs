@@ -305,6 +305,12 @@ impl Port {
     }
 }
 
+impl Drop for Port {
+    fn drop(&mut self) {
+        log::debug!("in the end: {:?}", self.lock().nic.counters());
+    }
+}
+
 /// The addresses of a real interface, IPv4 first, then IPv6, then link-local:
 /// the order of the GID table. One that can't be bound yet (an IPv6 address
 /// under duplicate address detection) is left out.
