@@ -84,11 +84,11 @@ fn attributes(mask: M, to: QpState) -> QpAttributes {
     }
 }
 
-/// Every pair of states, for every service, with exactly what is required,
+/// QPA-012: Every pair of states, for every service, with exactly what is required,
 /// with all that is allowed, with one attribute too few and with one too
 /// many. A refusal changes nothing.
 #[test]
-fn transitions_take_the_attributes_of_the_table() {
+fn missing_required_attribute_is_rejected() {
     let mut refused = 0;
     for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
         for (from, to) in STATES.iter().flat_map(|from| STATES.map(|to| (*from, to))) {
@@ -167,9 +167,9 @@ fn picked(all: &QpAttributes, mask: M, to: QpState) -> QpAttributes {
     )
 }
 
-/// Values that no field holds, or that this device doesn't have.
+/// QPA-014: Values that no field holds, or that this device doesn't have.
 #[test]
-fn attributes_out_of_range_change_nothing() {
+fn attribute_out_of_range_is_rejected() {
     let mut host = Host::new(1, &Setup::default());
     let steps = host.path_to(QpState::Rts, [10, 0, 0, 2].into(), 0x55, [1, 2]);
     let change = |step: usize, change: fn(&mut QpAttributes)| {

@@ -44,9 +44,9 @@ fn assert_sent(host: &mut Host, wr_id: u64, opcode: WcOpcode, context: &str) {
     assert_eq!(sent[0].qp_num, host.qpn, "{context}");
 }
 
-/// T-023, T-056: Sends, with and without immediate data, on RC and UC.
+/// RCS-002, T-023, T-056: Sends, with and without immediate data, on RC and UC.
 #[test]
-fn sends_of_all_sizes_arrive() {
+fn send_of_boundary_sizes() {
     for qp_type in [QpType::Rc, QpType::Uc] {
         each_size(qp_type, |pair, mtu, length| {
             for imm in [None, Some(0xc0ff_ee01)] {
@@ -76,9 +76,9 @@ fn sends_of_all_sizes_arrive() {
     }
 }
 
-/// T-023, T-056: Writes, with and without immediate data, on RC and UC.
+/// RCW-002, T-023, T-056: Writes, with and without immediate data, on RC and UC.
 #[test]
-fn writes_of_all_sizes_arrive() {
+fn write_of_boundary_sizes() {
     for qp_type in [QpType::Rc, QpType::Uc] {
         each_size(qp_type, |pair, mtu, length| {
             for imm in [None, Some(0xc0ff_ee02)] {
@@ -114,9 +114,9 @@ fn writes_of_all_sizes_arrive() {
     }
 }
 
-/// T-023: Reads. The PSNs that follow are those of the responses.
+/// RCR-002, T-023: Reads. The PSNs that follow are those of the responses.
 #[test]
-fn reads_of_all_sizes_arrive() {
+fn read_of_boundary_sizes() {
     each_size(QpType::Rc, |pair, mtu, length| {
         let context = format!("{length} bytes, MTU {mtu:?}");
         let message = pattern(length as u64 + 2, length);
@@ -219,10 +219,10 @@ fn atomics_return_the_value_before() {
     }
 }
 
-/// Gather and scatter lists whose pieces straddle packets, with an empty
+/// RCS-013: Gather and scatter lists whose pieces straddle packets, with an empty
 /// piece whose key is wrong.
 #[test]
-fn lists_of_pieces_are_gathered_and_scattered() {
+fn gather_and_scatter_across_many_sges() {
     let mut pair = Pair::new(&Setup::default());
     let message = pattern(3, 1000);
     for (host, read) in [(A, false), (B, true)] {
@@ -265,9 +265,9 @@ fn lists_of_pieces_are_gathered_and_scattered() {
     }
 }
 
-/// inline bytes are taken when the request is posted.
+/// RCS-007, Q-29: inline bytes are taken when the request is posted.
 #[test]
-fn inline_bytes_are_copied_at_posting() {
+fn inline_send_copies_at_post() {
     let mut pair = Pair::new(&Setup::default());
     pair.b().recv(1, TARGET, 256);
     let mut bytes = pattern(9, 256);
@@ -278,9 +278,9 @@ fn inline_bytes_are_copied_at_posting() {
     assert_eq!(pair.b().read(TARGET, 256), sent);
 }
 
-/// T-050: only signalled requests complete when they succeed, in order.
+/// QPA-020, T-050: only signalled requests complete when they succeed, in order.
 #[test]
-fn unsignalled_requests_succeed_in_silence() {
+fn signal_all_setting_overrides_unsignaled() {
     for sq_sig_all in [false, true] {
         let mut pair = Pair::new(&Setup {
             sq_sig_all,
@@ -308,9 +308,9 @@ fn unsignalled_requests_succeed_in_silence() {
     }
 }
 
-/// A list that is refused in the middle: what came before runs.
+/// RCS-017: A list that is refused in the middle: what came before runs.
 #[test]
-fn a_list_runs_up_to_the_request_that_is_refused() {
+fn chained_posts_report_first_bad_request() {
     let mut pair = Pair::new(&Setup::default());
     let remote = pair.b().remote(TARGET);
     let good = [pair.a().sge(0, 64)];
@@ -329,9 +329,9 @@ fn a_list_runs_up_to_the_request_that_is_refused() {
     assert_sent(pair.a(), 0, WcOpcode::Write, "the first");
 }
 
-/// U-13: two queue pairs take receives from one shared queue in its order.
+/// SRQ-008, U-13: two queue pairs take receives from one shared queue in its order.
 #[test]
-fn a_shared_receive_queue_serves_two_queue_pairs() {
+fn srq_is_shared_by_many_qps() {
     let setup = Setup {
         shared_receive_queue: true,
         ..Setup::default()
@@ -359,10 +359,10 @@ fn a_shared_receive_queue_serves_two_queue_pairs() {
     }
 }
 
-/// T-086, T-087: UD with and without immediate data, IPv4 and IPv6; the GRH
+/// UD-001, UD-002, T-086, T-087: UD with and without immediate data, IPv4 and IPv6; the GRH
 /// image comes first.
 #[test]
-fn datagrams_arrive_behind_a_grh() {
+fn ud_send_delivers_with_40_byte_header() {
     for ipv6 in [false, true] {
         let mut pair = Pair::new(&Setup {
             qp_type: QpType::Ud,
@@ -401,9 +401,9 @@ fn datagrams_arrive_behind_a_grh() {
     }
 }
 
-/// A queue pair may be connected to itself: its halves count apart.
+/// QPA-022: A queue pair may be connected to itself: its halves count apart.
 #[test]
-fn a_queue_pair_can_talk_to_itself() {
+fn qp_connected_to_itself_works() {
     let setup = Setup::default();
     let mut host = Host::new(1, &setup);
     let (qpn, address) = (host.qpn, host.address);
@@ -429,9 +429,9 @@ fn a_queue_pair_can_talk_to_itself() {
     assert_eq!(host.read(4096, 1000), pattern(1, 1000));
 }
 
-/// Inline data on operations that carry none is refused.
+/// RCS-009: Inline data on operations that carry none is refused.
 #[test]
-fn a_read_has_no_inline_data() {
+fn inline_flag_on_read_is_refused() {
     let mut pair = Pair::new(&Setup::default());
     let remote = pair.b().remote(0);
     let request = SendRequest {

@@ -9,6 +9,7 @@
 
 mod attributes;
 mod chaos;
+mod conformance;
 mod faults;
 mod harness;
 mod messages;

@@ -20,10 +20,10 @@ fn times(pair: &Pair, psn: i32) -> Vec<u64> {
         .collect()
 }
 
-/// T-031: a packet of a message is lost; the NAK names it, and A sends from
+/// RTY-006, T-031: a packet of a message is lost; the NAK names it, and A sends from
 /// there, not from the start.
 #[test]
-fn a_lost_packet_is_sent_again_from_there() {
+fn lost_middle_packet_is_recovered_by_go_back() {
     let mut pair = Pair::new(&Setup::default());
     let message = pattern(1, 1000);
     pair.a().write(0, &message);
@@ -46,10 +46,10 @@ fn a_lost_packet_is_sent_again_from_there() {
     assert_eq!(pair.a().nic.counters().retransmitted, 3);
 }
 
-/// T-032: the acknowledgement is lost; A asks again after T to 4T, B doesn't
+/// RTY-002, T-032: the acknowledgement is lost; A asks again after T to 4T, B doesn't
 /// execute again.
 #[test]
-fn a_lost_acknowledgement_costs_a_timeout() {
+fn answer_within_retry_budget_succeeds() {
     let mut pair = Pair::new(&Setup::default());
     pair.b().recv(1, TARGET, 100);
     pair.drop_packets(B, &[0]);
@@ -64,9 +64,9 @@ fn a_lost_acknowledgement_costs_a_timeout() {
     assert_eq!(pair.texts(B), ["Acknowledge 0 msn 1"; 2]);
 }
 
-/// T-033: nobody answers: retry_cnt + 1 transmissions, then the end.
+/// RTY-001, T-033: nobody answers: retry_cnt + 1 transmissions, then the end.
 #[test]
-fn a_silent_peer_exhausts_the_retries() {
+fn silent_peer_exhausts_retry_count() {
     for retry_cnt in [0, 1, 7] {
         let mut pair = Pair::new(&Setup {
             retry_cnt,
@@ -92,9 +92,9 @@ fn a_silent_peer_exhausts_the_retries() {
     }
 }
 
-/// T-034: timeout 0 is for ever.
+/// RTY-003, T-034: timeout 0 is for ever.
 #[test]
-fn without_a_timeout_nothing_is_sent_again() {
+fn timeout_zero_never_retransmits() {
     let mut pair = Pair::new(&Setup {
         timeout: 0,
         ..Setup::default()
@@ -106,10 +106,10 @@ fn without_a_timeout_nothing_is_sent_again() {
     assert_eq!(pair.a().state(), QpState::Rts);
 }
 
-/// T-035: A waits at least as long as each RNR code says, and resumes at the
+/// RNR-009, T-035: A waits at least as long as each RNR code says, and resumes at the
 /// packet that was refused.
 #[test]
-fn all_rnr_codes_are_obeyed() {
+fn requester_waits_at_least_coded_rnr_time() {
     for code in 0..32 {
         let mut pair = Pair::new(&Setup {
             min_rnr_timer: code,
@@ -134,10 +134,10 @@ fn all_rnr_codes_are_obeyed() {
     }
 }
 
-/// T-036: rnr_retry is the number of RNR NAKs that are forgiven, 7 any number;
+/// RNR-001, RNR-002, T-036: rnr_retry is the number of RNR NAKs that are forgiven, 7 any number;
 /// progress forgives all.
 #[test]
-fn rnr_retries_run_out() {
+fn send_without_recv_exhausts_rnr_retries() {
     for rnr_retry in [0, 1, 6] {
         let mut pair = Pair::new(&Setup {
             rnr_retry,
@@ -167,8 +167,9 @@ fn rnr_retries_run_out() {
     assert_eq!(outcomes(&pair.a().sent()), [(1, WcStatus::Success)]);
 }
 
+/// RNR-010.
 #[test]
-fn progress_gives_all_rnr_retries_back() {
+fn rnr_counter_reloads_on_progress() {
     let mut pair = Pair::new(&Setup {
         rnr_retry: 1,
         ..Setup::default()
@@ -187,10 +188,10 @@ fn progress_gives_all_rnr_retries_back() {
     assert!(pair.b().nic.counters().tx_rnr_naks >= 2);
 }
 
-/// T-040, T-041: a response of a Read is lost; the Read is repeated from
+/// RTY-008, T-040, T-041: a response of a Read is lost; the Read is repeated from
 /// there, what has arrived stays.
 #[test]
-fn a_lost_read_response_is_asked_for_again() {
+fn partial_read_retry_asks_for_remainder() {
     const LAST: usize = 3;
     for lost in 0..=LAST {
         let mut pair = Pair::new(&Setup::default());
@@ -237,10 +238,10 @@ fn a_lost_read_request_costs_a_timeout() {
     assert_eq!(pair.texts(A), ["RDMA Read Request 0 of 1000 A"; 2]);
 }
 
-/// T-042: an acknowledgement of what came after a Read implies that the
+/// RTY-011, T-042: an acknowledgement of what came after a Read implies that the
 /// Read's answer was lost.
 #[test]
-fn an_acknowledgement_behind_a_read_implies_a_nak() {
+fn implied_nak_retries_read() {
     let mut pair = Pair::new(&Setup::default());
     pair.b().write(0, &pattern(4, 500));
     let remote = pair.b().remote(0);
@@ -308,9 +309,9 @@ fn going_back_restarts_the_timer() {
     assert_eq!(pair.a().nic.counters().timeouts, 0);
 }
 
-/// T-024, T-078: PSNs and MSNs go round.
+/// RTY-021, T-024, T-078: PSNs and MSNs go round.
 #[test]
-fn psns_wrap() {
+fn psn_wrap_is_transparent() {
     for lost in [&[][..], &[2, 7, 8, 20][..]] {
         let mut pair = Pair::new(&Setup {
             psn: [0xff_fffa, 0xff_ffff],
@@ -334,10 +335,10 @@ fn psns_wrap() {
     }
 }
 
-/// T-047: no more Reads and atomics outstanding than agreed; what comes
+/// RCR-008, T-047: no more Reads and atomics outstanding than agreed; what comes
 /// behind waits, in order.
 #[test]
-fn reads_wait_for_resources_of_the_peer() {
+fn outstanding_reads_never_exceed_max_rd_atomic() {
     for depth in [1, 4, 16] {
         let mut pair = Pair::new(&Setup {
             rd_atomic: [depth, depth],
@@ -365,9 +366,9 @@ fn reads_wait_for_resources_of_the_peer() {
     }
 }
 
-/// T-048: a fenced request waits for the data of all Reads before it.
+/// RCR-011, RCR-012, T-048: a fenced request waits for the data of all Reads before it.
 #[test]
-fn a_fence_waits_for_reads() {
+fn fenced_send_waits_for_read() {
     for (fence, expected) in [(false, 2), (true, 1)] {
         let mut pair = Pair::new(&Setup::default());
         let remote = pair.b().remote(TARGET);
@@ -386,10 +387,10 @@ fn a_fence_waits_for_reads() {
     }
 }
 
-/// T-049: no more packets in flight than the window; the last one before a
+/// RTY-023, T-049: no more packets in flight than the window; the last one before a
 /// stall asks for an acknowledgement.
 #[test]
-fn the_window_limits_packets_in_flight() {
+fn full_window_stalls_with_ack_request() {
     let mut pair = Pair::new(&Setup {
         window: 8,
         ..Setup::default()
@@ -405,10 +406,10 @@ fn the_window_limits_packets_in_flight() {
     assert_eq!(pair.a().nic.counters().timeouts, 0);
 }
 
-/// T-052: a request whose memory can't be read fails alone, in order; what
+/// RCE-002, T-052: a request whose memory can't be read fails alone, in order; what
 /// was before it completes, nothing of it leaves any more.
 #[test]
-fn a_request_with_bad_memory_fails_in_its_turn() {
+fn bad_second_sge_stops_long_send() {
     let mut pair = Pair::new(&Setup::default());
     let remote = pair.b().remote(TARGET);
     let mut bad = pair.a().sge(4096, 600);

@@ -57,9 +57,9 @@ fn done(lone: &mut Lone) -> Vec<u64> {
     sent.iter().map(|done| done.wr_id).collect()
 }
 
-/// T-026, T-030: one acknowledgement completes all before it, once.
+/// RTY-019, T-026, T-030: one acknowledgement completes all before it, once.
 #[test]
-fn acknowledgements_are_cumulative() {
+fn one_ack_completes_many_requests() {
     let mut lone = after_sends(5);
     assert!(lone.requests(&[ack(14)]).is_empty());
     assert_eq!(done(&mut lone), [0, 1, 2, 3, 4]);
@@ -95,9 +95,9 @@ fn acknowledgements_inside_a_message_are_progress() {
     panic!("no end after {first_deadline:?}");
 }
 
-/// T-028: what was never sent can't be acknowledged.
+/// RTY-013, T-028: what was never sent can't be acknowledged.
 #[test]
-fn acknowledgements_of_what_was_not_sent_are_ignored() {
+fn response_outside_outstanding_range_is_ignored() {
     let mut lone = after_sends(1);
     for psn in [3, 4, 1000, (1 << 23) - 1] {
         lone.deliver(&ack(psn));
@@ -109,9 +109,9 @@ fn acknowledgements_of_what_was_not_sent_are_ignored() {
     assert_eq!(done(&mut lone), [0]);
 }
 
-/// T-029, F-4: old answers of any kind change nothing.
+/// RTY-020, T-029, F-4: old answers of any kind change nothing.
 #[test]
-fn stale_answers_are_ignored() {
+fn repeated_ack_or_stale_nak_has_no_effect() {
     let mut lone = after_sends(2);
     lone.deliver(&ack(2));
     assert_eq!(done(&mut lone), [0]);
@@ -144,10 +144,10 @@ fn repeated_sequence_naks_are_ignored() {
     assert_eq!(done(&mut lone), [0]);
 }
 
-/// T-037: nothing leaves during an RNR wait; a sequence NAK for what was
+/// RNR-011, T-037: nothing leaves during an RNR wait; a sequence NAK for what was
 /// under way behind the refused packet changes nothing.
 #[test]
-fn an_rnr_wait_is_quiet() {
+fn naks_during_rnr_wait_are_ignored() {
     let mut lone = after_sends(2);
     let rnr = with_syndrome(ack(3), 0x20 | 14);
     assert!(lone.requests(std::slice::from_ref(&rnr)).is_empty());
@@ -181,9 +181,9 @@ fn progress_ends_an_rnr_wait() {
     assert_eq!(done(&mut lone), [0]);
 }
 
-/// T-038, T-039: each NAK and what the request it names is told.
+/// RCE-022, T-038, T-039: each NAK and what the request it names is told.
 #[test]
-fn naks_fail_the_request_they_name() {
+fn unknown_nak_codes_follow_policy() {
     let cases = [
         (0x61, Some(WcStatus::RemoteInvalidRequest)),
         (0x62, Some(WcStatus::RemoteAccessError)),
@@ -243,9 +243,9 @@ fn read_responses_in_order_are_placed() {
     assert_eq!(lone.host.state(), QpState::Rts);
 }
 
-/// T-043, T-044, T-045, T-046: responses that can't be, at the PSN expected.
+/// RCE-023, RCE-024, RCE-025, T-043, T-044, T-045, T-046: responses that can't be, at the PSN expected.
 #[test]
-fn wrong_responses_end_the_connection() {
+fn unexpected_response_opcode_is_bad_response() {
     let bad = WcStatus::BadResponse;
     let length = WcStatus::LocalLengthError;
     let nak = |raw| with_syndrome(raw, 0x61);
@@ -374,18 +374,18 @@ fn a_read_into_bad_memory_fails() {
     assert_eq!(lone.host.state(), QpState::Error);
 }
 
-/// Q-9, 9.2 of rxe's deviations: even a Read can be refused for a while.
+/// RNR-013, Q-9, 9.2 of rxe's deviations: even a Read can be refused for a while.
 #[test]
-fn a_read_can_be_told_to_wait() {
+fn requester_accepts_rnr_for_reads() {
     let mut lone = after_read();
     assert!(lone.requests(&[with_syndrome(ack(0), 0x21)]).is_empty());
     assert!(lone.wait());
     assert_eq!(lone.requests(&[]), ["RDMA Read Request 0 of 1000 A"]);
 }
 
-/// T-055: after a reset, answers to the former life find nothing.
+/// QPS-009, T-055: after a reset, answers to the former life find nothing.
 #[test]
-fn answers_to_a_former_life_are_ignored() {
+fn packets_of_former_life_are_ignored() {
     let mut lone = after_sends(2);
     let reset = verbs_sys::QpAttributes::to_state(QpState::Reset);
     lone.host.modify(reset).unwrap();

@@ -125,10 +125,10 @@ fn posting_in_each_state() {
     }
 }
 
-/// T-053, Q-28: SQD finishes what has been begun, tells so once, and holds
+/// QPS-025, QPS-026, T-053, Q-28: SQD finishes what has been begun, tells so once, and holds
 /// what is posted until RTS.
 #[test]
-fn sqd_drains_and_holds() {
+fn sqd_holds_new_work_and_drains_old() {
     let sqd = QpAttributes {
         en_sqd_async_notify: Some(true),
         ..QpAttributes::to_state(QpState::Sqd)
@@ -207,10 +207,10 @@ fn sqd_finishes_a_message_of_uc() {
     assert_eq!(pair.a().events()[0].kind, EventKind::SendQueueDrained);
 }
 
-/// a local fault on UC or UD stops the send queue only (SQE); RTS
+/// QPS-027, Q-26: a local fault on UC or UD stops the send queue only (SQE); RTS
 /// brings it back.
 #[test]
-fn a_local_fault_on_uc_or_ud_leads_to_sqe() {
+fn local_send_error_on_uc_or_ud_enters_sqe() {
     for qp_type in [QpType::Uc, QpType::Ud] {
         let mut host = host_in(qp_type, QpState::Rts).unwrap();
         let mut bad = host.sge(0, 8);
@@ -240,9 +240,9 @@ fn a_local_fault_on_uc_or_ud_leads_to_sqe() {
     }
 }
 
-/// T-079: RTR serves requests, and reports the first one, once.
+/// QPS-019, T-079: RTR serves requests, and reports the first one, once.
 #[test]
-fn rtr_serves_and_reports_the_first_packet() {
+fn rtr_responder_serves_requests() {
     let setup = Setup::default();
     let mut pair = Pair::new(&setup);
     let (a, qpn) = (pair.a().address, pair.a().qpn);
@@ -268,9 +268,9 @@ fn rtr_serves_and_reports_the_first_packet() {
     assert_eq!(kinds, [EventKind::CommunicationEstablished]);
 }
 
-/// A peer that is late to receive is waited for.
+/// QPS-016: A peer that is late to receive is waited for.
 #[test]
-fn packets_before_rtr_are_dropped_and_come_again() {
+fn post_recv_in_init_waits_for_rtr() {
     let setup = Setup::default();
     let mut pair = Pair::new(&setup);
     let (a, qpn) = (pair.a().address, pair.a().qpn);
@@ -290,9 +290,9 @@ fn packets_before_rtr_are_dropped_and_come_again() {
     assert_eq!(outcomes(&pair.b().received()), [(1, WcStatus::Success)]);
 }
 
-/// ERR flushes both queues in the order of posting, after what has completed.
+/// QPS-007: ERR flushes both queues in the order of posting, after what has completed.
 #[test]
-fn err_flushes_in_order_behind_what_completed() {
+fn completions_already_earned_precede_flush() {
     let mut pair = Pair::new(&Setup::default());
     let remote = pair.b().remote(TARGET);
     pair.a().post(1, SendOp::Write { remote }, 0, 8);
@@ -315,10 +315,10 @@ fn err_flushes_in_order_behind_what_completed() {
     assert!(pair.texts(A).is_empty());
 }
 
-/// RESET forgets all work and all completions that wait; the queue pair can
+/// QPS-008: RESET forgets all work and all completions that wait; the queue pair can
 /// be connected anew.
 #[test]
-fn reset_forgets_everything() {
+fn qp_is_reusable_after_reset() {
     let setup = Setup::default();
     let mut pair = Pair::new(&setup);
     let remote = pair.b().remote(TARGET);

@@ -110,9 +110,9 @@ fn a_write_ends_when_its_key_does() {
     assert_fatal(lone, &[last], &outcome, "Last");
 }
 
-/// T-071: nothing is looked at when nothing is accessed.
+/// RCR-007, T-071: nothing is looked at when nothing is accessed.
 #[test]
-fn a_length_of_0_needs_no_key() {
+fn duplicate_zero_length_read_with_bad_key_is_answered() {
     let mut lone = endpoint(&Setup::default());
     let garbage = Reth {
         va: 0xdead,

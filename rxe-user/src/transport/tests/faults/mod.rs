@@ -159,10 +159,10 @@ fn row_2_a_gap_is_reported_once() {
     assert_eq!(lone.host.state(), QpState::Rts);
 }
 
-/// T-058: the half circle before the expected PSN is duplicates, the other
+/// RTY-022, T-058: the half circle before the expected PSN is duplicates, the other
 /// half is out of sequence.
 #[test]
-fn half_of_all_psns_are_duplicates() {
+fn duplicate_and_future_psns_split_at_half_range() {
     for (psn, answer) in [
         (-1, "Acknowledge -1 msn 0"),
         (-(1 << 23), "Acknowledge -1 msn 0"),

@@ -43,23 +43,27 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self {
-            qp_type: QpType::Rc,
-            mtu: PathMtu::Mtu256,
-            psn: [0x11_1111, 0x22_2222],
-            timeout: 14,
-            retry_cnt: 7,
-            rnr_retry: 7,
-            min_rnr_timer: 1,
-            rd_atomic: [4, 4],
-            access: AccessFlags::all(),
-            window: 128,
-            ipv6: false,
-            cq_depth: 1024,
-            shared_receive_queue: false,
-            sq_sig_all: false,
-        }
+        Self::DEFAULT
     }
+}
+
+impl Setup {
+    pub(crate) const DEFAULT: Self = Self {
+        qp_type: QpType::Rc,
+        mtu: PathMtu::Mtu256,
+        psn: [0x11_1111, 0x22_2222],
+        timeout: 14,
+        retry_cnt: 7,
+        rnr_retry: 7,
+        min_rnr_timer: 1,
+        rd_atomic: [4, 4],
+        access: AccessFlags::all(),
+        window: 128,
+        ipv6: false,
+        cq_depth: 1024,
+        shared_receive_queue: false,
+        sq_sig_all: false,
+    };
 }
 
 pub(crate) struct Host {

@@ -63,9 +63,15 @@ impl Pair {
         let [a, b] = &mut hosts;
         a.connect(a.qpn, b.address, b.qpn, psn);
         b.connect(b.qpn, a.address, a.qpn, [psn[1], psn[0]]);
+        let [a, b] = hosts;
+        Self::connected(a, b, psn)
+    }
+
+    /// Two hosts that are connected already; `psn` are their first ones.
+    pub(crate) fn connected(a: Host, b: Host, psn: [u32; 2]) -> Self {
         Self {
             now: Time::ZERO,
-            hosts,
+            hosts: [a, b],
             log: Vec::new(),
             faults: Box::new(|_, _, _| Fate::Deliver),
             in_flight: BTreeMap::new(),
