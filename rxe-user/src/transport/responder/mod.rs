@@ -69,10 +69,12 @@ impl Refusal {
         event: None,
     };
 
-    /// NAK remote access error: key, domain, right, bounds.
+    /// NAK remote access error: key, domain, right, bounds. A receive is in use
+    /// when it was a Write with immediate; what it is told is IBTA's wording
+    /// for that very case (11.6.2), where rxe says remote access error.
     pub(crate) const ACCESS: Self = Self::Nak {
         code: NakCode::RemoteAccessError,
-        receive_status: WcStatus::RemoteAccessError,
+        receive_status: WcStatus::LocalAccessError,
         event: Some(EventKind::QpAccessError),
     };
 

@@ -243,61 +243,45 @@ fn read_responses_in_order_are_placed() {
     assert_eq!(lone.host.state(), QpState::Rts);
 }
 
-/// RCE-023, RCE-024, RCE-025, T-043, T-044, T-045, T-046: responses that can't be, at the PSN expected.
+/// The first response of a Read of 1000 bytes is wrong: nothing is placed.
+fn assert_first_fails(name: &str, raw: &Raw, status: WcStatus) {
+    let mut lone = after_read();
+    lone.deliver(raw);
+    assert_eq!(outcomes(&lone.host.sent()), [(1, status)], "{name}");
+    assert_eq!(lone.host.state(), QpState::Error, "{name}");
+    assert_eq!(lone.host.read(TARGET, 2000), [0xee; 2000], "{name}");
+}
+
+/// As above, for the last response.
+fn assert_last_fails(name: &str, op: Op, len: usize, status: WcStatus) {
+    let mut lone = after_read();
+    for psn in 0..3 {
+        let op = match psn {
+            0 => Op::ReadResponseFirst,
+            _ => Op::ReadResponseMiddle,
+        };
+        lone.deliver(&answer(op, psn).payload([1; 256]));
+    }
+    lone.deliver(&answer(op, 3).payload(vec![2; len]));
+    assert_eq!(outcomes(&lone.host.sent()), [(1, status)], "{name}");
+    let behind = lone.host.read(TARGET + 768, 300);
+    assert_eq!(behind, [0xee; 300], "{name}");
+}
+
+fn full(op: Op) -> Raw {
+    answer(op, 0).payload([1; 256])
+}
+
+/// RCE-023, T-043, T-046.
 #[test]
 fn unexpected_response_opcode_is_bad_response() {
     let bad = WcStatus::BadResponse;
-    let length = WcStatus::LocalLengthError;
-    let nak = |raw| with_syndrome(raw, 0x61);
-    let rnr = |raw| with_syndrome(raw, 0x21);
-    let full = |op| answer(op, 0).payload([1; 256]);
-    let cases = [
-        ("Last too early", full(Op::ReadResponseLast), bad),
-        ("Only too early", full(Op::ReadResponseOnly), bad),
-        (
-            "too short",
-            answer(Op::ReadResponseFirst, 0).payload([1; 252]),
-            length,
-        ),
-        (
-            "too long",
-            answer(Op::ReadResponseFirst, 0).payload([1; 260]),
-            length,
-        ),
-        ("NAK in a response", nak(full(Op::ReadResponseFirst)), bad),
-        (
-            "RNR NAK in a response",
-            rnr(full(Op::ReadResponseFirst)),
-            bad,
-        ),
-        ("of an atomic", answer(Op::AtomicAcknowledge, 0), bad),
-    ];
-    for (name, raw, status) in cases {
-        let mut lone = after_read();
-        lone.deliver(&raw);
-        assert_eq!(outcomes(&lone.host.sent()), [(1, status)], "{name}");
-        assert_eq!(lone.host.state(), QpState::Error, "{name}");
-        assert_eq!(lone.host.read(TARGET, 2000), [0xee; 2000], "{name}");
-    }
-    // At the last packet: First and Middle are too much, the length is exact.
-    for (name, op, len, status) in [
-        ("First at the end", Op::ReadResponseFirst, 256, bad),
-        ("Middle at the end", Op::ReadResponseMiddle, 256, bad),
-        ("Last too short", Op::ReadResponseLast, 228, length),
-        ("Last too long", Op::ReadResponseLast, 236, length),
-    ] {
-        let mut lone = after_read();
-        for psn in 0..3 {
-            let op = match psn {
-                0 => Op::ReadResponseFirst,
-                _ => Op::ReadResponseMiddle,
-            };
-            lone.deliver(&answer(op, psn).payload([1; 256]));
-        }
-        lone.deliver(&answer(op, 3).payload(vec![2; len]));
-        assert_eq!(outcomes(&lone.host.sent()), [(1, status)], "{name}");
-        assert_eq!(lone.host.read(TARGET + 768, 300), [0xee; 300], "{name}");
-    }
+    assert_first_fails("Last too early", &full(Op::ReadResponseLast), bad);
+    assert_first_fails("Only too early", &full(Op::ReadResponseOnly), bad);
+    let atomic = answer(Op::AtomicAcknowledge, 0);
+    assert_first_fails("of an atomic", &atomic, bad);
+    assert_last_fails("First at the end", Op::ReadResponseFirst, 256, bad);
+    assert_last_fails("Middle at the end", Op::ReadResponseMiddle, 256, bad);
     // A Read's response for an atomic, and data for a Send.
     let mut lone = Lone::new(&Setup::default());
     let remote = lone.host.remote(0);
@@ -309,6 +293,79 @@ fn unexpected_response_opcode_is_bad_response() {
     let mut lone = after_sends(1);
     lone.deliver(&answer(Op::ReadResponseOnly, 1).payload([1; 8]));
     assert_eq!(outcomes(&lone.host.sent()), [(0, bad)]);
+}
+
+/// RCE-024, T-044.
+#[test]
+fn read_response_of_wrong_length_is_length_error() {
+    let length = WcStatus::LocalLengthError;
+    let first = |bytes| answer(Op::ReadResponseFirst, 0).payload(vec![1; bytes]);
+    assert_first_fails("too short", &first(252), length);
+    assert_first_fails("too long", &first(260), length);
+    assert_last_fails("Last too short", Op::ReadResponseLast, 228, length);
+    assert_last_fails("Last too long", Op::ReadResponseLast, 236, length);
+}
+
+/// RCE-025, T-045.
+#[test]
+fn read_response_with_nak_syndrome_is_bad_response() {
+    for byte in [0x21, 0x40, 0x60, 0x61, 0x80] {
+        let raw = with_syndrome(full(Op::ReadResponseFirst), byte);
+        let name = format!("{byte:#x}");
+        assert_first_fails(&name, &raw, WcStatus::BadResponse);
+        let mut lone = Lone::new(&Setup::default());
+        let remote = lone.host.remote(0);
+        lone.host
+            .post(1, SendOp::FetchAdd { remote, add: 1 }, TARGET, 8);
+        assert_eq!(lone.requests(&[]).len(), 1);
+        lone.deliver(&with_syndrome(answer(Op::AtomicAcknowledge, 0), byte));
+        let bad = [(1, WcStatus::BadResponse)];
+        assert_eq!(outcomes(&lone.host.sent()), bad, "{name}");
+    }
+}
+
+/// RCE-021, T-038.
+#[test]
+fn nak_in_middle_of_batch_splits_results() {
+    for (byte, status) in [
+        (0x61, WcStatus::RemoteInvalidRequest),
+        (0x62, WcStatus::RemoteAccessError),
+        (0x63, WcStatus::RemoteOperationError),
+    ] {
+        let mut lone = after_sends(5);
+        lone.deliver(&with_syndrome(ack(7), byte));
+        let (success, flushed) = (WcStatus::Success, WcStatus::WorkRequestFlushed);
+        assert_eq!(
+            outcomes(&lone.host.sent()),
+            [
+                (0, success),
+                (1, success),
+                (2, status),
+                (3, flushed),
+                (4, flushed)
+            ]
+        );
+        assert_eq!(lone.host.state(), QpState::Error);
+    }
+}
+
+/// RTY-007: after all were sent, the second packet turns out to be missing.
+#[test]
+fn partial_write_retry_resumes_in_the_middle() {
+    let mut lone = Lone::new(&Setup::default());
+    let remote = lone.host.remote(0);
+    lone.host.post(1, SendOp::Write { remote }, 0, 1000);
+    assert_eq!(lone.requests(&[]).len(), 4);
+    assert_eq!(
+        lone.requests(&[nak(1, NakCode::PsnSequenceError)]),
+        [
+            "RDMA Write Middle 1 [256]",
+            "RDMA Write Middle 2 [256]",
+            "RDMA Write Last 3 [232] A"
+        ]
+    );
+    lone.deliver(&ack(3));
+    assert_eq!(done(&mut lone), [1]);
 }
 
 /// T-040, T-043: after a gap the Read is repeated from the missing packet,

@@ -8,48 +8,26 @@ use super::{
 use crate::transport::tests::harness::{Lone, Raw, Setup};
 use crate::wire::Operation as Op;
 
-/// Row 6; T-066: an operation that can't come now.
+/// Row 6; RCE-013, T-066: an operation that can't come now.
 #[test]
-fn row_6_operations_out_of_place() {
-    let send_first = Raw::new(Op::SendFirst, 0).no_ack().payload([1; 256]);
+fn opcode_sequence_break_without_recv_in_use() {
     let none = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
-    let in_use = refused(INVALID_REQUEST, WcStatus::RemoteInvalidRequest, None);
-    let read = |lone: &Lone, psn| Raw {
-        reth: lone.reth(TARGET, 4),
-        ..Raw::new(Op::ReadRequest, psn)
-    };
-    let full = |op, psn| Raw::new(op, psn).payload([2; 256]);
     for op in [Op::SendMiddle, Op::SendLast, Op::WriteMiddle, Op::WriteLast] {
         let lone = endpoint(&Setup::default());
         assert_fatal(lone, &[full(op, 0)], &none, &format!("{op} first"));
     }
     for op in [
-        Op::SendFirst,
-        Op::SendOnly,
-        Op::WriteFirst,
-        Op::WriteMiddle,
-        Op::WriteLast,
-        Op::WriteOnly,
-    ] {
-        let lone = endpoint(&Setup::default());
-        let mut intruder = full(op, 1);
-        intruder.reth = lone.reth(TARGET, 256);
-        let raws = [send_first.clone(), intruder];
-        assert_fatal(lone, &raws, &in_use, &format!("{op} in a Send"));
-    }
-    let lone = endpoint(&Setup::default());
-    let raws = [send_first, read(&lone, 1)];
-    assert_fatal(lone, &raws, &in_use, "Read in a Send");
-    for op in [
         Op::SendMiddle,
         Op::SendLast,
         Op::SendOnly,
+        Op::WriteFirst,
         Op::WriteOnly,
+        Op::ReadRequest,
         Op::FetchAdd,
     ] {
         let lone = endpoint(&Setup::default());
         let mut intruder = full(op, 1);
-        if op == Op::FetchAdd {
+        if matches!(op, Op::FetchAdd | Op::ReadRequest) {
             intruder.payload.clear();
         }
         intruder.reth = lone.reth(TARGET, 256);
@@ -59,6 +37,35 @@ fn row_6_operations_out_of_place() {
         };
         assert_fatal(lone, &[first, intruder], &none, &format!("{op} in a Write"));
     }
+}
+
+/// Row 6; RCE-014, T-066: the receive that the Send has taken tells of it.
+#[test]
+fn opcode_sequence_break_with_recv_in_use() {
+    let in_use = refused(INVALID_REQUEST, WcStatus::RemoteInvalidRequest, None);
+    for op in [
+        Op::SendFirst,
+        Op::SendOnly,
+        Op::WriteFirst,
+        Op::WriteMiddle,
+        Op::WriteLast,
+        Op::WriteOnly,
+        Op::ReadRequest,
+    ] {
+        let lone = endpoint(&Setup::default());
+        let mut intruder = full(op, 1);
+        if op == Op::ReadRequest {
+            intruder.payload.clear();
+        }
+        intruder.reth = lone.reth(TARGET, 256);
+        let raws = [full(Op::SendFirst, 0).no_ack(), intruder];
+        assert_fatal(lone, &raws, &in_use, &format!("{op} in a Send"));
+    }
+}
+
+/// A packet of one path MTU.
+fn full(op: Op, psn: i32) -> Raw {
+    Raw::new(op, psn).payload([2; 256])
 }
 
 /// Row 7; T-073, T-011: the queue pair doesn't allow it, or we don't offer it.
@@ -123,30 +130,27 @@ fn row_8_a_send_that_does_not_fit() {
     assert_eq!(lone.host.read(1000, 24), [0xee; 24]);
 }
 
-/// Row 9; T-009, T-067, T-068: lengths and pads that break the rules.
+/// Delivers one Write or Send of `payload` bytes, the RETH saying `length`.
+fn assert_length_refused(name: &str, op: Op, payload: usize, length: u32) {
+    let none = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
+    let lone = endpoint(&Setup::default());
+    let raw = Raw {
+        reth: lone.reth(TARGET, length),
+        ..Raw::new(op, 0).payload(vec![1; payload])
+    };
+    assert_fatal(lone, &[raw], &none, name);
+}
+
+/// Row 9; RCE-015, T-009, T-067: sizes and pads that break the rules.
 #[test]
-fn row_9_lengths_that_break_the_rules() {
+fn packet_of_wrong_payload_size_is_naked() {
     let none = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
     let in_use = refused(INVALID_REQUEST, WcStatus::RemoteInvalidRequest, None);
-    let cases: [(&str, Op, usize, u32); 9] = [
-        ("First too short", Op::WriteFirst, 252, 600),
-        ("First too long", Op::WriteFirst, 260, 600),
-        ("First with all", Op::WriteFirst, 256, 256),
-        ("First with more", Op::WriteFirst, 256, 255),
-        ("Only longer than the MTU", Op::WriteOnly, 257, 257),
-        ("Only with less", Op::WriteOnly, 4, 5),
-        ("Only with more", Op::WriteOnly, 5, 4),
-        ("Send First too short", Op::SendFirst, 252, 0),
-        ("Send Only longer than the MTU", Op::SendOnly, 257, 0),
-    ];
-    for (name, op, payload, length) in cases {
-        let lone = endpoint(&Setup::default());
-        let raw = Raw {
-            reth: lone.reth(TARGET, length),
-            ..Raw::new(op, 0).payload(vec![1; payload])
-        };
-        assert_fatal(lone, &[raw], &none, name);
-    }
+    assert_length_refused("First too short", Op::WriteFirst, 252, 600);
+    assert_length_refused("First too long", Op::WriteFirst, 260, 600);
+    assert_length_refused("Only longer than the MTU", Op::WriteOnly, 257, 257);
+    assert_length_refused("Send First too short", Op::SendFirst, 252, 0);
+    assert_length_refused("Send Only longer than the MTU", Op::SendOnly, 257, 0);
     for (name, op, payload) in [
         ("empty Last", Op::SendLast, 0),
         ("Middle too short", Op::SendMiddle, 255),
@@ -155,19 +159,6 @@ fn row_9_lengths_that_break_the_rules() {
         let first = Raw::new(Op::SendFirst, 0).no_ack().payload([1; 256]);
         let raws = [first, Raw::new(op, 1).payload(vec![1; payload])];
         assert_fatal(endpoint(&Setup::default()), &raws, &in_use, name);
-    }
-    for (name, op, payload) in [
-        ("Last with less", Op::WriteLast, 3),
-        ("Last with more", Op::WriteLast, 5),
-        ("Middle in place of Last", Op::WriteMiddle, 256),
-    ] {
-        let lone = endpoint(&Setup::default());
-        let first = Raw {
-            reth: lone.reth(TARGET + 0x2000, 260),
-            ..Raw::new(Op::WriteFirst, 0).no_ack().payload([1; 256])
-        };
-        let raws = [first, Raw::new(op, 1).payload(vec![1; payload])];
-        assert_fatal(lone, &raws, &none, name);
     }
     let lone = endpoint(&Setup::default());
     let wrong_pad = Raw {
@@ -181,6 +172,29 @@ fn row_9_lengths_that_break_the_rules() {
         ..Raw::new(Op::ReadRequest, 0).payload([1; 4])
     };
     assert_fatal(lone, &[read_with_payload], &none, "Read with payload");
+}
+
+/// Row 9; RCE-016, T-068: a Write's bytes and what its RETH says.
+#[test]
+fn write_length_not_matching_reth_is_naked() {
+    let none = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
+    assert_length_refused("First with all", Op::WriteFirst, 256, 256);
+    assert_length_refused("First with more", Op::WriteFirst, 256, 255);
+    assert_length_refused("Only with less", Op::WriteOnly, 4, 5);
+    assert_length_refused("Only with more", Op::WriteOnly, 5, 4);
+    for (name, op, payload) in [
+        ("Last with less", Op::WriteLast, 3),
+        ("Last with more", Op::WriteLast, 5),
+        ("Middle in place of Last", Op::WriteMiddle, 256),
+    ] {
+        let lone = endpoint(&Setup::default());
+        let first = Raw {
+            reth: lone.reth(TARGET + 0x2000, 260),
+            ..Raw::new(Op::WriteFirst, 0).no_ack().payload([1; 256])
+        };
+        let raws = [first, Raw::new(op, 1).payload(vec![1; payload])];
+        assert_fatal(lone, &raws, &none, name);
+    }
 }
 
 /// Row 10; T-072.
@@ -198,9 +212,9 @@ fn row_10_longer_than_any_message() {
     }
 }
 
-/// Row 11; T-074.
+/// Row 11; RCA-009, T-074.
 #[test]
-fn row_11_misaligned_atomics() {
+fn atomic_to_unaligned_address_is_naked() {
     let outcome = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
     for op in [Op::FetchAdd, Op::CompareSwap] {
         for offset in 1..8 {
@@ -213,9 +227,9 @@ fn row_11_misaligned_atomics() {
     }
 }
 
-/// Row 12: more Reads and atomics than the responder has resources for.
+/// Row 12; RCR-010: more Reads and atomics than the responder has resources for.
 #[test]
-fn row_12_no_resources_for_a_read() {
+fn read_beyond_zero_responder_resources_is_naked() {
     let outcome = refused_with_event(INVALID_REQUEST, EventKind::QpRequestError);
     let none = Setup {
         rd_atomic: [4, 0],

@@ -81,17 +81,18 @@ fn row_13_remote_access() {
             assert_fatal(lone, &[raw], &outcome, &format!("{op}: {name}"));
         }
     }
-    // With a receive in use it takes the error.
+    // RCW-011: the receive is told in its own words (IBTA 11.6.2).
     let lone = endpoint(&Setup::default());
     let mut raw = Raw::new(Op::WriteOnlyImm, 0).payload([1; 8]);
     raw.reth = lone.reth(end - 4, 8);
-    let outcome = refused(REMOTE_ACCESS, WcStatus::RemoteAccessError, None);
+    let outcome = refused(REMOTE_ACCESS, WcStatus::LocalAccessError, None);
     assert_fatal(lone, &[raw], &outcome, "Write with immediate");
 }
 
-/// T-077: a key that goes away between the packets of a Write.
+/// RCE-026, T-077: a key that goes away between the packets of a Write; row 19
+/// is the same for a Read.
 #[test]
-fn a_write_ends_when_its_key_does() {
+fn key_revoked_mid_message_is_naked() {
     let mut lone = endpoint(&Setup::default());
     let (pd, range) = (lone.host.pd, lone.host.buffer.whole());
     let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE;

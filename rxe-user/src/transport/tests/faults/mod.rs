@@ -1,4 +1,4 @@
-//! The responder's fault table (IBTA tables 60 and 61): one test per row,
+//! The responder's fault table (IBTA tables 60 and 61): a test for each row,
 //! with raw packets. Each checks what goes out, how a receive completes, which
 //! event is raised, the queue pair's state, and that memory is untouched.
 
@@ -138,9 +138,9 @@ fn row_1_packets_that_fail_the_checks_are_dropped() {
     assert_eq!(lone.answers(&[limited]), ["Acknowledge 1 msn 2"]);
 }
 
-/// Row 2; T-057: a gap is reported once, until the missing packet has come.
+/// Row 2; RTY-015; T-057: a gap is reported once, until the missing packet has come.
 #[test]
-fn row_2_a_gap_is_reported_once() {
+fn psn_gap_gets_one_nak_and_recovers() {
     let mut lone = endpoint(&Setup::default());
     let gap = write_only(&lone, 1, b"gap");
     let nak = ["Acknowledge 0 PsnSequenceError msn 0"];
@@ -176,9 +176,9 @@ fn duplicate_and_future_psns_split_at_half_range() {
     }
 }
 
-/// Row 3; T-059, T-060: a repeated Send or Write isn't executed again.
+/// Row 3; RTY-016; T-059, T-060: a repeated Send or Write isn't executed again.
 #[test]
-fn row_3_repeated_sends_and_writes_are_acknowledged_again() {
+fn duplicate_send_or_write_is_acked_not_executed() {
     let mut lone = endpoint(&Setup::default());
     let first = Raw::new(Op::SendOnly, 0).payload(*b"first");
     let second = write_only(&lone, 1, b"second");
@@ -200,9 +200,9 @@ fn row_3_repeated_sends_and_writes_are_acknowledged_again() {
     assert_eq!(lone.host.nic.counters().duplicate_requests, 3);
 }
 
-/// Row 4; T-061, T-062: repeated Reads and atomics that weren't there before.
+/// Row 4; RTY-010; T-061, T-062: repeated Reads and atomics that weren't there before.
 #[test]
-fn row_4_repeats_that_match_nothing_are_dropped() {
+fn mismatching_duplicate_read_is_ignored() {
     let mut lone = endpoint(&Setup::default());
     let read = Raw {
         reth: lone.reth(TARGET, 600),
@@ -235,9 +235,9 @@ fn row_4_repeats_that_match_nothing_are_dropped() {
     assert_eq!(lone.host.state(), QpState::Rts);
 }
 
-/// Row 5; T-064, T-065: the peer is told to wait; nothing else changes.
+/// Row 5; RNR-008, RNR-012; T-064, T-065: the peer is told to wait; nothing else changes.
 #[test]
-fn row_5_no_receive_request() {
+fn responder_is_silent_for_packets_behind_rnr() {
     let setup = Setup {
         min_rnr_timer: 14,
         ..Setup::default()
