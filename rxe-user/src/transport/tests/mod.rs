@@ -12,6 +12,7 @@ mod chaos;
 mod conformance;
 mod faults;
 mod harness;
+mod limits;
 mod messages;
 mod recovery;
 mod responses;

@@ -13,7 +13,7 @@ const SMALL: Setup = Setup {
     ..Setup::DEFAULT
 };
 
-/// CQ-003, CQ-005.
+/// CQ-003.
 #[test]
 fn cq_depth_out_of_range_is_rejected() {
     let mut host = Host::new(1, &Setup::default());
@@ -30,11 +30,34 @@ fn cq_depth_out_of_range_is_rejected() {
             }
         }
     }
-    let error = host.nic.destroy_cq(host.send_cq).unwrap_err();
-    assert_eq!(error.errno(), libc::EBUSY);
 }
 
-/// CQ-008, CQ-013.
+/// CQ-001.
+#[test]
+fn create_and_destroy_cq() {
+    let mut host = Host::new(1, &Setup::default());
+    let cq = host.nic.create_cq(10).unwrap();
+    assert_eq!(host.nic.poll_cq(cq, &mut [Completion::default()]), 0);
+    host.nic.destroy_cq(cq).unwrap();
+    let again = host.nic.create_cq(10).unwrap();
+    host.nic.destroy_cq(again).unwrap();
+}
+
+/// CQ-005.
+#[test]
+fn destroy_cq_used_by_qp_is_refused() {
+    let mut pair = Pair::new(&Setup::default());
+    for cq in [pair.a().send_cq, pair.a().recv_cq] {
+        let error = pair.a().nic.destroy_cq(cq).unwrap_err();
+        assert_eq!(error.errno(), libc::EBUSY);
+    }
+    pair.b().recv(2, TARGET, 8);
+    pair.a().post(1, SendOp::Send, 0, 8);
+    pair.drive();
+    assert_eq!(outcomes(&pair.a().sent()), [(1, SUCCESS)]);
+}
+
+/// CQ-008.
 #[test]
 fn cq_filled_to_capacity_is_no_error() {
     let mut pair = Pair::new(&SMALL);
@@ -43,14 +66,56 @@ fn cq_filled_to_capacity_is_no_error() {
         pair.a().post(wr_id, SendOp::Write { remote }, 0, 8);
     }
     pair.drive();
+    let all: Vec<_> = (0..4).map(|wr_id| (wr_id, SUCCESS)).collect();
+    assert_eq!(outcomes(&pair.a().sent()), all);
+    assert_at_rest(&mut pair);
+}
+
+/// CQ-013.
+#[test]
+fn poll_returns_no_more_than_asked() {
+    let mut pair = Pair::new(&SMALL);
+    let remote = pair.b().remote(TARGET);
+    for wr_id in 0..4 {
+        pair.a().post(wr_id, SendOp::Write { remote }, 0, 8);
+    }
+    pair.drive();
     let cq = pair.a().send_cq;
     let mut some = [Completion::default(); 3];
+    assert_eq!(pair.a().nic.poll_cq(cq, &mut []), 0);
     assert_eq!(pair.a().nic.poll_cq(cq, &mut some), 3);
     assert_eq!([0, 1, 2], some.map(|done| done.wr_id));
     assert_eq!(pair.a().nic.poll_cq(cq, &mut some), 1);
+    assert_eq!(some[0].wr_id, 3);
     assert_eq!(pair.a().nic.poll_cq(cq, &mut some), 0);
-    assert_eq!(pair.a().nic.poll_cq(cq, &mut []), 0);
-    assert_at_rest(&mut pair);
+}
+
+/// CQ-019.
+#[test]
+fn error_wc_keeps_wr_id_and_qp_num() {
+    let mut pair = Pair::new(&Setup::default());
+    let mut remote = pair.b().remote(TARGET);
+    remote.rkey ^= 1;
+    pair.a().post(u64::MAX, SendOp::Write { remote }, 0, 8);
+    pair.a().post(u64::MAX - 1, SendOp::Write { remote }, 0, 8);
+    pair.a().recv(u64::MAX - 2, 0, 8);
+    pair.drive();
+    let qpn = pair.a().qpn;
+    let sent = pair.a().sent();
+    let fields: Vec<_> = sent
+        .iter()
+        .chain(&pair.a().received())
+        .map(|done| (done.wr_id, done.status, done.qp_num, done.vendor_err))
+        .collect();
+    let flushed = WcStatus::WorkRequestFlushed;
+    assert_eq!(
+        fields,
+        [
+            (u64::MAX, WcStatus::RemoteAccessError, qpn, 0x62),
+            (u64::MAX - 1, flushed, qpn, 0),
+            (u64::MAX - 2, flushed, qpn, 0)
+        ]
+    );
 }
 
 /// CQ-009.
@@ -138,9 +203,9 @@ fn shared_cq_overflow_hits_every_user_once() {
     assert_eq!(pair.a().state(), QpState::Rts);
 }
 
-/// CQ-006, CQ-007, CQ-014.
-#[test]
-fn recv_queues_share_one_cq() {
+/// Four connections whose queue pairs share their hosts' queues, and 30
+/// messages on each; the completions of A's sends and of B's receives.
+fn shared_traffic() -> (Vec<[u32; 2]>, [Vec<Completion>; 2]) {
     let mut pair = Pair::new(&Setup::default());
     let addresses = [pair.a().address, pair.b().address];
     let mut connections = vec![[pair.a().qpn, pair.b().qpn]];
@@ -159,17 +224,60 @@ fn recv_queues_share_one_cq() {
         }
     }
     pair.drive();
-    for (completions, side) in [(pair.a().sent(), A), (pair.b().received(), B)] {
-        assert_eq!(completions.len(), 120);
-        for qpns in &connections {
-            let of_one = completions.iter().filter(|done| done.qp_num == qpns[side]);
-            let order: Vec<u64> = of_one.map(|done| done.wr_id).collect();
-            assert_eq!(order, Vec::from_iter(0..30));
-        }
+    let completions = [pair.a().sent(), pair.b().received()];
+    (connections, completions)
+}
+
+/// All of them, in the order of posting per queue pair.
+fn assert_order_of(side: usize) {
+    let (connections, completions) = shared_traffic();
+    let completions = &completions[side];
+    assert_eq!(completions.len(), 120);
+    assert!(completions.iter().all(Completion::is_success));
+    for qpns in &connections {
+        let of_one = completions.iter().filter(|done| done.qp_num == qpns[side]);
+        let order: Vec<u64> = of_one.map(|done| done.wr_id).collect();
+        assert_eq!(order, Vec::from_iter(0..30));
     }
 }
 
-/// CQ-017, CQ-018.
+/// CQ-006.
+#[test]
+fn send_queues_share_one_cq() {
+    assert_order_of(A);
+}
+
+/// CQ-007.
+#[test]
+fn recv_queues_share_one_cq() {
+    assert_order_of(B);
+}
+
+/// CQ-014: more than one call's worth, fetched in batches of any size.
+#[test]
+fn batch_poll_keeps_order() {
+    for batch in [1, 3, 16, 200] {
+        let mut pair = Pair::new(&Setup::default());
+        let remote = pair.b().remote(TARGET);
+        for wr_id in 0..100 {
+            pair.a().post(wr_id, SendOp::Write { remote }, 0, 8);
+        }
+        pair.drive();
+        let cq = pair.a().send_cq;
+        let mut order = Vec::new();
+        let mut some = vec![Completion::default(); batch];
+        loop {
+            let count = pair.a().nic.poll_cq(cq, &mut some);
+            order.extend(some[..count].iter().map(|done| done.wr_id));
+            if count < batch {
+                break;
+            }
+        }
+        assert_eq!(order, Vec::from_iter(0..100), "batches of {batch}");
+    }
+}
+
+/// CQ-017.
 #[test]
 fn send_wc_fields_match_operation() {
     let mut pair = Pair::new(&Setup::default());
@@ -222,6 +330,45 @@ fn send_wc_fields_match_operation() {
             let has_imm = matches!(op, SendOp::SendImm { .. } | SendOp::WriteImm { .. });
             assert_eq!(done.flags.contains(WcFlags::WITH_IMM), has_imm);
             assert!(!done.flags.contains(WcFlags::GRH));
+        }
+    }
+}
+
+/// CQ-018.
+#[test]
+fn recv_wc_fields_match_message() {
+    let mut pair = Pair::new(&Setup::default());
+    let remote = pair.b().remote(TARGET);
+    let (from, to) = (pair.a().qpn, pair.b().qpn);
+    let imm = 0x0a0b_0c0d;
+    let (plain, write_imm) = (WcOpcode::Receive, WcOpcode::ReceiveWriteImm);
+    for (op, opcode, expected) in [
+        (SendOp::Send, plain, None),
+        (SendOp::SendImm { imm }, plain, Some(imm)),
+        (SendOp::WriteImm { remote, imm }, write_imm, Some(imm)),
+    ] {
+        for length in [0, 1, 777] {
+            pair.b().recv(u64::MAX, 0, 1000);
+            pair.a().post(1, op, 0, length);
+            pair.drive();
+            let received = pair.b().received();
+            let flags = match expected {
+                Some(_) => WcFlags::WITH_IMM,
+                None => WcFlags::empty(),
+            };
+            assert_eq!(
+                received,
+                [Completion {
+                    wr_id: u64::MAX,
+                    opcode,
+                    byte_len: length as u32,
+                    imm_or_rkey: expected.unwrap_or(0),
+                    qp_num: to,
+                    src_qp: from,
+                    flags,
+                    ..Completion::default()
+                }]
+            );
         }
     }
 }

@@ -3,14 +3,16 @@
 //! other tests of their kind.
 
 mod cq;
-mod datagram;
-mod qp;
+mod qp_attr;
+mod qp_state;
 mod rc_atomic;
 mod rc_error;
 mod rc_send;
 mod rc_write_read;
 mod retry;
 mod srq;
+mod uc;
+mod ud;
 
 use verbs_sys::{Completion, EventKind, QpState, WcStatus};
 

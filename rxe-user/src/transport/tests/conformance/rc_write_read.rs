@@ -32,7 +32,7 @@ fn write_places_data_silently() {
     assert_eq!(only(pair.b().received()).wr_id, 9, "no receive was taken");
 }
 
-/// RCW-004, RCR-004.
+/// RCW-004.
 #[test]
 fn unsignaled_write_gives_no_cqe() {
     let mut pair = Pair::new(&Setup::default());
@@ -120,7 +120,7 @@ fn read_scatters_into_many_sges() {
     }
 }
 
-/// RCW-007, RCW-009, RCR-006.
+/// RCW-007.
 #[test]
 fn zero_length_write_ignores_key_and_address() {
     let mut pair = Pair::new(&Setup::default());
@@ -155,7 +155,7 @@ fn zero_length_read_ignores_key_and_address() {
     assert_at_rest(&mut pair);
 }
 
-/// RCW-008, RCW-010.
+/// RCW-008.
 #[test]
 fn write_with_immediate_consumes_recv() {
     let mut pair = Pair::new(&Setup::default());
@@ -166,20 +166,53 @@ fn write_with_immediate_consumes_recv() {
         remote,
         imm: 0xc0ff_ee01,
     };
-    for list in [vec![pair.b().sge(0, 1000)], vec![]] {
-        pair.b().recv_into(4, &list);
-        pair.a().post(1, op, 0, 600);
-        pair.drive();
-        assert_eq!(only(pair.a().sent()).opcode, WcOpcode::Write);
-        let received = only(pair.b().received());
-        assert_eq!(received.opcode, WcOpcode::ReceiveWriteImm);
-        assert_eq!((received.wr_id, received.byte_len), (4, 600));
-        assert_eq!(received.flags, WcFlags::WITH_IMM);
-        assert_eq!(received.immediate(), Some(0xc0ff_ee01));
-    }
+    pair.b().recv(4, 0, 1000);
+    pair.a().post(1, op, 0, 600);
+    pair.drive();
+    assert_eq!(only(pair.a().sent()).opcode, WcOpcode::Write);
+    let received = only(pair.b().received());
+    assert_eq!(received.opcode, WcOpcode::ReceiveWriteImm);
+    assert_eq!((received.wr_id, received.byte_len), (4, 600));
+    assert_eq!(received.flags, WcFlags::WITH_IMM);
+    assert_eq!(received.immediate(), Some(0xc0ff_ee01));
     assert_eq!(pair.b().read(TARGET, 600), pattern(7, 600));
     assert_eq!(pair.b().read(0, 1000), [0xee; 1000]);
     assert_at_rest(&mut pair);
+}
+
+/// RCW-010.
+#[test]
+fn write_with_immediate_accepts_recv_without_sges() {
+    let mut pair = Pair::new(&Setup::default());
+    let remote = pair.b().remote(TARGET);
+    for length in [8, 600] {
+        pair.b().recv_into(4, &[]);
+        let op = SendOp::WriteImm { remote, imm: 1 };
+        pair.a().post(1, op, 0, length);
+        pair.drive();
+        assert_eq!(only(pair.a().sent()).wr_id, 1);
+        assert_eq!(only(pair.b().received()).byte_len as usize, length);
+    }
+    assert_at_rest(&mut pair);
+}
+
+/// RCW-011: the receive tells of a local access error (IBTA 11.6.2).
+#[test]
+fn single_packet_write_imm_with_bad_rkey() {
+    let mut pair = Pair::new(&Setup::default());
+    pair.b().recv(4, 0, 100);
+    let mut remote = pair.b().remote(TARGET);
+    remote.rkey ^= 1;
+    let before = pair.b().read(TARGET, 8);
+    pair.a().post(1, SendOp::WriteImm { remote, imm: 5 }, 0, 8);
+    pair.drive();
+    let refused = [(1, WcStatus::RemoteAccessError)];
+    assert_eq!(outcomes(&pair.a().sent()), refused);
+    let told = [(4, WcStatus::LocalAccessError)];
+    assert_eq!(outcomes(&pair.b().received()), told);
+    assert_eq!(pair.b().events(), []);
+    assert_eq!(states(&pair), BOTH_ERR);
+    assert_eq!(pair.b().read(TARGET, 8), before);
 }
 
 /// RCW-009.

@@ -13,7 +13,23 @@ const SRQ: Setup = Setup {
     ..Setup::DEFAULT
 };
 
-/// SRQ-001, SRQ-002.
+/// SRQ-001.
+#[test]
+fn create_query_and_destroy_srq() {
+    let mut host = Host::new(1, &Setup::default());
+    let (pd, limits) = (host.pd, NicLimits::default());
+    let srq = host
+        .nic
+        .create_srq(pd, limits.max_qp_wr, limits.max_sge, 0)
+        .unwrap();
+    host.nic.set_srq_limit(srq, limits.max_qp_wr).unwrap();
+    host.nic.destroy_srq(srq).unwrap();
+    assert!(host.nic.set_srq_limit(srq, 0).is_err());
+    assert!(host.nic.post_srq_recv(srq, &[]).is_ok(), "nothing to post");
+    assert!(host.nic.destroy_srq(srq).is_err());
+}
+
+/// SRQ-002.
 #[test]
 fn create_srq_beyond_device_limit_is_rejected() {
     let mut host = Host::new(1, &Setup::default());

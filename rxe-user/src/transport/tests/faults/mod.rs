@@ -235,7 +235,30 @@ fn mismatching_duplicate_read_is_ignored() {
     assert_eq!(lone.host.state(), QpState::Rts);
 }
 
-/// Row 5; RNR-008, RNR-012; T-064, T-065: the peer is told to wait; nothing else changes.
+/// Row 5; RNR-008: the code, the PSN of the packet, the messages so far; the
+/// expected PSN stays.
+#[test]
+fn rnr_nak_carries_timer_and_position() {
+    for code in 0..32 {
+        let setup = Setup {
+            min_rnr_timer: code,
+            ..Setup::default()
+        };
+        let mut lone = Lone::new(&setup);
+        let write = write_only(&lone, 0, b"first");
+        let send = Raw::new(Op::SendOnly, 1);
+        let refusal = format!("Acknowledge 1 RNR {code} msn 1");
+        assert_eq!(
+            lone.answers(&[write, send.clone()]),
+            std::slice::from_ref(&refusal)
+        );
+        assert_eq!(lone.answers(std::slice::from_ref(&send)), [refusal]);
+        lone.host.recv(1, 0, 8);
+        assert_eq!(lone.answers(&[send]), ["Acknowledge 1 msn 2"]);
+    }
+}
+
+/// Row 5; RNR-012; T-064, T-065: the peer is told to wait; nothing else changes.
 #[test]
 fn responder_is_silent_for_packets_behind_rnr() {
     let setup = Setup {

@@ -1,35 +1,14 @@
-//! Groups uc and ud.
+//! Group uc.
 
-use verbs_sys::{QpAttributes, QpState, QpType, SendOp, SendRequest, UdTarget, WcStatus};
+use verbs_sys::{QpState, QpType, SendOp, WcStatus};
 
 use super::{SUCCESS, TARGET, only, states};
-use crate::transport::tests::harness::{A, B, Fate, Host, Pair, QKEY, Setup, outcomes, pattern};
-use crate::wire::grh::GRH_LEN;
+use crate::transport::tests::harness::{A, B, Fate, Pair, Setup, outcomes, pattern};
 
 const UC: Setup = Setup {
     qp_type: QpType::Uc,
     ..Setup::DEFAULT
 };
-
-const UD: Setup = Setup {
-    qp_type: QpType::Ud,
-    ..Setup::DEFAULT
-};
-
-/// Sends a datagram from A to B.
-fn send_datagram(pair: &mut Pair, wr_id: u64, length: usize, qpn: Option<u32>, qkey: u32) {
-    let peer = pair.b().address;
-    let qpn = qpn.unwrap_or(pair.b().qpn);
-    let ah = pair.a().address_of(peer);
-    let sges = [pair.a().sge(0, length)];
-    let request = SendRequest {
-        ud: Some(UdTarget { ah: &ah, qpn, qkey }),
-        ..SendRequest::signaled(wr_id, SendOp::Send, &sges)
-    };
-    pair.a().try_post(&[request]).unwrap();
-    pair.drive();
-    assert_eq!(only(pair.a().sent()).wr_id, wr_id);
-}
 
 /// UC-001: without an answer, even without a peer.
 #[test]
@@ -177,142 +156,4 @@ fn uc_write_losing_middle_leaves_partial_memory() {
     pair.a().post(2, SendOp::Write { remote }, 0, 1000);
     pair.drive();
     assert_eq!(pair.b().read(TARGET, 1000), pattern(1, 1000));
-}
-
-/// UD-005, T-087.
-#[test]
-fn ud_message_above_mtu_sends_nothing() {
-    let mut pair = Pair::new(&UD);
-    pair.b().recv(7, TARGET, 8192);
-    send_datagram(&mut pair, 1, 4097, None, QKEY);
-    assert!(pair.log.is_empty());
-    send_datagram(&mut pair, 2, 4096, None, QKEY);
-    assert_eq!(only(pair.b().received()).byte_len as usize, 4096 + GRH_LEN);
-    assert_eq!(states(&pair), [QpState::Rts; 2]);
-}
-
-/// UD-006.
-#[test]
-fn ud_message_without_recv_is_dropped() {
-    let mut pair = Pair::new(&UD);
-    for wr_id in 0..100 {
-        send_datagram(&mut pair, wr_id, 8, None, QKEY);
-    }
-    assert!(pair.texts(B).is_empty());
-    pair.b().recv(7, TARGET, 100);
-    assert_eq!(pair.b().received(), []);
-    pair.a().write(0, b"later");
-    send_datagram(&mut pair, 100, 5, None, QKEY);
-    only(pair.b().received());
-    assert_eq!(pair.b().read(TARGET + GRH_LEN, 5), b"later");
-}
-
-/// UD-007, T-086.
-#[test]
-fn ud_message_longer_than_buffer_keeps_recv() {
-    let mut pair = Pair::new(&UD);
-    pair.b().buffer.fill(TARGET, 200, 0xee).unwrap();
-    pair.b().recv(7, TARGET, GRH_LEN + 10);
-    send_datagram(&mut pair, 1, 11, None, QKEY);
-    assert_eq!(pair.b().received(), []);
-    assert_eq!(pair.b().read(TARGET, 200), [0xee; 200]);
-    send_datagram(&mut pair, 2, 10, None, QKEY);
-    assert_eq!(only(pair.b().received()).wr_id, 7);
-}
-
-/// UD-008.
-#[test]
-fn ud_wrong_qkey_or_qpn_is_dropped() {
-    let mut pair = Pair::new(&UD);
-    pair.b().recv(7, TARGET, 100);
-    send_datagram(&mut pair, 1, 8, None, QKEY ^ 1);
-    send_datagram(&mut pair, 2, 8, Some(0x12_3456), QKEY);
-    assert_eq!(pair.b().received(), []);
-    let counters = pair.b().nic.counters();
-    assert_eq!((counters.rx_bad_qkey, counters.rx_unknown_qp), (1, 1));
-    send_datagram(&mut pair, 3, 8, None, QKEY);
-    assert_eq!(only(pair.b().received()).wr_id, 7);
-}
-
-/// UD-009.
-#[test]
-fn ud_qkey_with_high_bit_means_own_qkey() {
-    let mut pair = Pair::new(&UD);
-    pair.b().recv(7, TARGET, 100);
-    send_datagram(&mut pair, 1, 8, None, 0x8000_0000);
-    let deth = pair.log[0].datagram.packet().deth().unwrap();
-    assert_eq!(deth.qkey, QKEY);
-    assert_eq!(only(pair.b().received()).wr_id, 7);
-}
-
-/// UD-010.
-#[test]
-fn ud_refuses_read_write_and_atomic() {
-    let mut pair = Pair::new(&UD);
-    let remote = pair.b().remote(TARGET);
-    let (peer, qpn) = (pair.b().address, pair.b().qpn);
-    let ah = pair.a().address_of(peer);
-    let sges = [pair.a().sge(0, 8)];
-    for op in [
-        SendOp::Read { remote },
-        SendOp::Write { remote },
-        SendOp::FetchAdd { remote, add: 1 },
-        SendOp::CompareSwap {
-            remote,
-            compare: 1,
-            swap: 1,
-        },
-    ] {
-        let request = SendRequest {
-            ud: Some(UdTarget {
-                ah: &ah,
-                qpn,
-                qkey: QKEY,
-            }),
-            ..SendRequest::signaled(1, op, &sges)
-        };
-        let error = pair.a().try_post(&[request]).unwrap_err();
-        assert_eq!(error.source.errno(), libc::EINVAL);
-    }
-    pair.drive();
-    assert!(pair.log.is_empty());
-    assert_eq!(states(&pair), [QpState::Rts; 2]);
-}
-
-/// UD-011: packets of another service than the queue pair's.
-#[test]
-fn rc_request_to_ud_qp_is_ignored() {
-    let mut pair = Pair::new(&Setup::default());
-    let mut ud = Host::new(2, &UD);
-    let address = pair.a().address;
-    ud.connect(ud.qpn, address, 0, [1, 1]);
-    ud.recv(7, TARGET, 100);
-    pair.hosts[B] = ud;
-    let (qpn, peer) = (pair.b().qpn, pair.b().address);
-    let own = pair.a().qpn;
-    pair.a()
-        .modify(QpAttributes::to_state(QpState::Reset))
-        .unwrap();
-    pair.a().connect(own, peer, qpn, [1, 1]);
-    pair.a().post(1, SendOp::Send, 0, 8);
-    pair.drive();
-    let failed = [(1, WcStatus::RetryExceeded)];
-    assert_eq!(outcomes(&pair.a().sent()), failed);
-    assert!(pair.texts(B).is_empty());
-    assert_eq!(pair.b().received(), []);
-    assert_eq!(states(&pair), [QpState::Error, QpState::Rts]);
-}
-
-/// UD-012.
-#[test]
-fn ud_send_to_rc_qp_is_ignored() {
-    let mut pair = Pair::new(&UD);
-    let mut rc = Host::new(2, &Setup::default());
-    let (address, qpn) = (pair.a().address, pair.a().qpn);
-    rc.connect(rc.qpn, address, qpn, [1, 1]);
-    rc.recv(7, TARGET, 100);
-    pair.hosts[B] = rc;
-    send_datagram(&mut pair, 1, 8, None, QKEY);
-    assert_eq!(pair.b().received(), []);
-    assert_eq!(states(&pair), [QpState::Rts; 2]);
 }
