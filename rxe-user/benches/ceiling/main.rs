@@ -6,58 +6,13 @@
 //!
 //! Both are measured in turn, several times, and the best of each counts:
 //! what else runs on the machine only ever makes them slower.
-//!
-//! | file | |
-//! |---|---|
-//! | `stream` | packets in one direction, as fast as the receiver takes them |
-//! | `pingpong` | one packet back and forth, both ends spinning |
-//! | `port` | what both need of a way to send packets |
-//! | `plain`, `link` | the two ways |
-//! | `peer` | the other process |
 
-use std::error::Error;
 use std::time::Duration;
 
-mod link;
-mod peer;
-mod pingpong;
-mod plain;
-mod port;
-mod stream;
+mod udp;
 
-use peer::Way;
-
-type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
-
-/// What is measured.
-#[derive(Clone, Copy)]
-struct Options {
-    /// How long each stream runs.
-    duration: Duration,
-    /// Whether the two processes stay on CPUs 0 and 1.
-    pin: bool,
-}
-
-/// The best figures of one way to send packets.
-#[derive(Clone, Copy)]
-struct Figures {
-    /// Payload of 4096-byte packets, in 10^9 bytes per second.
-    gigabytes_per_second: f64,
-    /// Packets with a payload of 8 bytes, in 10^6 per second.
-    million_packets_per_second: f64,
-    latency: pingpong::Report,
-}
-
-impl Figures {
-    const NONE: Self = Self {
-        gigabytes_per_second: 0.0,
-        million_packets_per_second: 0.0,
-        latency: pingpong::Report {
-            typical_us: f64::INFINITY,
-            percentile_99_us: f64::INFINITY,
-        },
-    };
-}
+use udp::peer::Way;
+use udp::{Figures, Options, Result, peer};
 
 fn main() -> Result<()> {
     let mut options = Options {
@@ -82,11 +37,13 @@ fn main() -> Result<()> {
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    let (mut plain, mut link) = (Figures::NONE, Figures::NONE);
+    let (mut plain, mut link) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        plain = measure(Way::Plain, options, plain)?;
-        link = measure(Way::Link, options, link)?;
+        plain.push(udp::measure(Way::Plain, options)?);
+        link.push(udp::measure(Way::Link, options)?);
     }
+    let best = |all: Vec<Figures>| all.into_iter().reduce(better).ok_or("no rounds");
+    let (plain, link) = (best(plain)?, best(link)?);
     if json {
         print_json(&plain, &link);
     } else {
@@ -95,19 +52,17 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Measures once more; the better of the figures.
-fn measure(way: Way, options: Options, best: Figures) -> Result<Figures> {
-    let bandwidth = stream::measure(way, 4096, options)?.gigabytes_per_second();
-    let rate = stream::measure(way, 8, options)?.million_packets_per_second();
-    let latency = pingpong::measure(way, options)?;
-    Ok(Figures {
-        gigabytes_per_second: best.gigabytes_per_second.max(bandwidth),
-        million_packets_per_second: best.million_packets_per_second.max(rate),
-        latency: pingpong::Report {
-            typical_us: best.latency.typical_us.min(latency.typical_us),
-            percentile_99_us: best.latency.percentile_99_us.min(latency.percentile_99_us),
-        },
-    })
+/// The better of the figures.
+fn better(one: Figures, other: Figures) -> Figures {
+    let mut best = one;
+    best.gigabytes_per_second = one.gigabytes_per_second.max(other.gigabytes_per_second);
+    best.million_packets_per_second = one
+        .million_packets_per_second
+        .max(other.million_packets_per_second);
+    let (latency, other) = (&mut best.latency, &other.latency);
+    latency.typical_us = latency.typical_us.min(other.typical_us);
+    latency.percentile_99_us = latency.percentile_99_us.min(other.percentile_99_us);
+    best
 }
 
 fn print_table(plain: &Figures, link: &Figures) {
@@ -129,7 +84,7 @@ fn print_table(plain: &Figures, link: &Figures) {
         gigabytes(link),
     );
     let rate = |figures: &Figures| figures.million_packets_per_second;
-    row("packets of 8 B", "M/s", rate(plain), rate(link));
+    row("packets of 40 B", "M/s", rate(plain), rate(link));
     let latency = |figures: &Figures| figures.latency.typical_us;
     row(
         "half round trip, typical",

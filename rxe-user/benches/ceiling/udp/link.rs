@@ -8,7 +8,7 @@ use rxe_user::link::{IpId, Link, PacketSink, Route, RxPacket, TxQueue};
 use rxe_user::wire::icrc::{self, Envelope};
 
 use super::Result;
-use super::port::{Arrival, CRC, DATA, Destination, HEADER, Port, WORD};
+use super::port::{Arrival, CRC, DATA, Destination, HEADER, Port, SMALL, WORD};
 
 /// Room for the packets of one [`Port::send_data`].
 const ARENA: usize = 2 << 20;
@@ -76,7 +76,9 @@ impl Port for LinkPort {
     }
 
     fn send_word(&mut self, word: u64) -> Result<()> {
-        self.push(WORD, Some(&word.to_be_bytes()))?;
+        let mut payload = [0; SMALL];
+        payload[..8].copy_from_slice(&word.to_be_bytes());
+        self.push(WORD, Some(&payload))?;
         while !self.tx.is_empty() {
             self.link.send(&mut self.tx)?;
         }

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 
 use super::Result;
-use super::port::{Arrival, CRC, DATA, Destination, HEADER, Port, WORD};
+use super::port::{Arrival, CRC, DATA, Destination, HEADER, Port, SMALL, WORD};
 
 /// Segments of one send.
 const MAX_SEGMENTS: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) struct Plain {
     out: Vec<u8>,
     packet_len: usize,
     packets: u64,
-    word: [u8; HEADER + 8 + CRC],
+    word: [u8; HEADER + SMALL + CRC],
     buffer: Vec<u8>,
     control: Vec<u8>,
     destination: Destination,
@@ -54,7 +54,7 @@ impl Plain {
             out,
             packet_len,
             packets: 0,
-            word: [WORD; HEADER + 8 + CRC],
+            word: [WORD; HEADER + SMALL + CRC],
             buffer: vec![0; 1 << 16],
             control: nix::cmsg_space!(i32),
             destination: Destination::new(),

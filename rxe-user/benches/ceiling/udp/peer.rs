@@ -4,10 +4,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
 
 use super::link::LinkPort;
 use super::plain::Plain;
+use super::port::SMALL;
 use super::{Options, Result, pingpong, stream};
 
 /// The option that makes this program the peer of another.
@@ -34,15 +37,16 @@ impl Role {
     pub(crate) fn payload(self) -> usize {
         match self {
             Self::Stream(payload) => payload,
-            Self::Pingpong => 8,
+            Self::Pingpong => SMALL,
         }
     }
 }
 
-/// The running process, killed when dropped.
-pub(crate) struct Peer {
+/// The running process, killed when dropped. Nor does it outlive this process:
+/// see [`end_with`].
+struct Peer {
     child: Child,
-    output: BufReader<ChildStdout>,
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl Peer {
@@ -56,24 +60,29 @@ impl Peer {
             Role::Pingpong => "pingpong".to_owned(),
         };
         let pin = if options.pin { "pin" } else { "-" };
-        let mut child = Command::new(std::env::current_exe()?)
-            .args([FLAG, way, &size, address, pin])
+        let parent = std::process::id().to_string();
+        let child = Command::new(std::env::current_exe()?)
+            .args([FLAG, &parent, way, &size, address, pin])
             .stdout(Stdio::piped())
             .spawn()?;
-        let output = child.stdout.take().ok_or("the peer has no output")?;
+        let mut peer = Self {
+            child,
+            output: None,
+        };
+        peer.output = peer.child.stdout.take().map(BufReader::new);
         if options.pin {
             pin_to(0)?;
         }
-        Ok(Self {
-            child,
-            output: BufReader::new(output),
-        })
+        Ok(peer)
     }
 
     /// The next line that the peer says.
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        self.output.read_line(&mut line)?;
+        let output = self.output.as_mut().ok_or("the peer has no output")?;
+        if output.read_line(&mut line)? == 0 {
+            return Err("the peer has ended before it was ready".into());
+        }
         Ok(line.trim().to_owned())
     }
 }
@@ -117,9 +126,10 @@ pub(crate) fn with<M: Measurement>(
     }
 }
 
-/// Is the peer: way, role, address, and whether to stay on CPU 1.
+/// Is the peer: parent, way, role, address, and whether to stay on CPU 1.
 pub(crate) fn run(arguments: &mut impl Iterator<Item = String>) -> Result<()> {
     let mut next = || arguments.next().ok_or("the peer needs more arguments");
+    end_with(next()?.parse()?)?;
     let (way, size, address, pin) = (next()?, next()?, next()?, next()?);
     let role = match size.as_str() {
         "pingpong" => Role::Pingpong,
@@ -152,7 +162,19 @@ fn serve<P: super::port::Port>(role: Role, port: P) -> Result<()> {
     }
 }
 
-fn pin_to(cpu: usize) -> Result<()> {
+/// Makes the kernel kill this process when its parent ends, however it does: a
+/// process that spins would otherwise take a CPU for ever.
+pub(crate) fn end_with(parent: i32) -> Result<()> {
+    set_pdeathsig(Signal::SIGKILL)?;
+    // It may have ended before.
+    if getppid().as_raw() == parent {
+        return Ok(());
+    }
+    Err("the parent has ended".into())
+}
+
+/// Keeps this process on one CPU.
+pub(crate) fn pin_to(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)

@@ -1,11 +1,15 @@
 //! What the measurements need of a way to send packets.
 
-use crate::Result;
+use super::Result;
 
 /// Bytes in front of the payload, as many as a BTH has.
 pub(crate) const HEADER: usize = 12;
 /// Bytes of the CRC behind it.
 pub(crate) const CRC: usize = 4;
+
+/// Bytes of a small payload: with header and CRC 40, as many as an RDMA Write
+/// of 8 bytes has (BTH 12, RETH 16, payload 8, ICRC 4).
+pub(crate) const SMALL: usize = 24;
 
 /// First byte of a packet that only carries payload.
 pub(crate) const DATA: u8 = 0;
@@ -20,7 +24,7 @@ pub(crate) trait Port {
     /// Sends `count` packets of payload.
     fn send_data(&mut self, count: usize) -> Result<()>;
 
-    /// Sends eight bytes at once.
+    /// Sends a word at once, in a payload of [`SMALL`] bytes.
     fn send_word(&mut self, word: u64) -> Result<()>;
 
     /// Hands over what has arrived, if anything has, and returns how many

@@ -1,0 +1,180 @@
+//! The commands against the ceiling: what they reach of what a program can
+//! reach that does nothing but send and receive UDP datagrams over `lo`.
+//!
+//! `cargo bench -p ironverbs --bench tools -- [--json] [--pin] [--rounds N]`
+//!
+//! The ceiling and the commands are measured in turn, so that both see the
+//! same machine; the best and the median of the rounds are shown. A missed
+//! target is shown, and is no failure.
+//!
+//! | file | |
+//! |---|---|
+//! | `command` | a server and a client, and what their screens say |
+//! | `table` | the figures, side by side |
+//! | `udp` | the ceiling, which belongs to `rxe-user` |
+
+use std::time::Duration;
+
+mod command;
+mod table;
+#[path = "../../../rxe-user/benches/ceiling/udp/mod.rs"]
+mod udp;
+
+use command::Run;
+use table::{Figure, Goal, Target};
+use udp::peer::Way;
+use udp::{Options, Result, peer};
+
+/// How long each stream of the ceiling runs.
+const STREAM: Duration = Duration::from_millis(500);
+
+/// Packets of 4096 bytes; about half a second.
+const BANDWIDTH: Run = Run {
+    program: env!("CARGO_BIN_EXE_ib_write_bw"),
+    arguments: &["-s", "65536", "-m", "4096", "-n", "20000"],
+    message: 65536,
+};
+
+/// Packets of 40 bytes, as in the ceiling; about a second.
+const MESSAGE_RATE: Run = Run {
+    program: env!("CARGO_BIN_EXE_ib_write_bw"),
+    arguments: &["-s", "8", "-l", "64", "-n", "1000000"],
+    message: 8,
+};
+
+/// As many round trips as the ceiling has.
+const LATENCY: Run = Run {
+    program: env!("CARGO_BIN_EXE_ib_write_lat"),
+    arguments: &["-s", "8", "-n", "50000"],
+    message: 8,
+};
+
+/// What a round measures: a figure of the ceiling, of the link, and of a command.
+struct Round {
+    bandwidth: [f64; 3],
+    message_rate: [f64; 3],
+    latency: [f64; 3],
+    tail: [f64; 3],
+    /// Peak memory of the largest process, without its messages, in 10^6 bytes.
+    memory: f64,
+}
+
+fn main() -> Result<()> {
+    let (mut json, mut pin) = (false, false);
+    let mut rounds: u32 = 5;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            peer::FLAG => return peer::run(&mut arguments),
+            command::FLAG => return command::become_command(&mut arguments),
+            "--pin" => pin = true,
+            "--json" => json = true,
+            "--rounds" => rounds = arguments.next().ok_or("--rounds needs a number")?.parse()?,
+            // What cargo adds.
+            "--bench" => {}
+            other => return Err(format!("unknown option {other}").into()),
+        }
+    }
+    let rounds = (0..rounds)
+        .map(|_| measure(pin))
+        .collect::<Result<Vec<Round>>>()?;
+    if rounds.is_empty() {
+        return Err("no rounds".into());
+    }
+    let figures = figures(&rounds);
+    if json {
+        println!("{}", table::json(&figures));
+    } else {
+        table::print(&figures, rounds.len());
+    }
+    Ok(())
+}
+
+/// Measures everything once.
+fn measure(pin: bool) -> Result<Round> {
+    let options = Options {
+        duration: STREAM,
+        pin,
+    };
+    let plain = udp::measure(Way::Plain, options)?;
+    let link = udp::measure(Way::Link, options)?;
+    let bandwidth = BANDWIDTH.pair(pin)?;
+    let message_rate = MESSAGE_RATE.pair(pin)?;
+    let latency = LATENCY.pair(pin)?;
+    let memory = [&bandwidth, &message_rate, &latency].map(|pair| pair.memory);
+    // MiB/s.
+    let gigabytes = bandwidth.field("BW average[MiB/sec]", 3)? * f64::from(1 << 20) / 1e9;
+    Ok(Round {
+        bandwidth: [
+            plain.gigabytes_per_second,
+            link.gigabytes_per_second,
+            gigabytes,
+        ],
+        message_rate: [
+            plain.million_packets_per_second,
+            link.million_packets_per_second,
+            message_rate.field("MsgRate[Mpps]", 4)?,
+        ],
+        latency: [
+            plain.latency.typical_us,
+            link.latency.typical_us,
+            latency.field("t_typical[usec]", 4)?,
+        ],
+        tail: [
+            plain.latency.percentile_99_us,
+            link.latency.percentile_99_us,
+            latency.field("99% percentile[usec]", 7)?,
+        ],
+        memory: memory.into_iter().max().unwrap_or(0) as f64 / 1e6,
+    })
+}
+
+fn figures(rounds: &[Round]) -> Vec<Figure> {
+    let compared = |what, unit, goal, target, get: fn(&Round) -> [f64; 3]| {
+        let column = |index: usize| rounds.iter().map(|round| get(round)[index]).collect();
+        Figure {
+            what,
+            unit,
+            goal,
+            target,
+            ceiling: column(0),
+            link: column(1),
+            command: column(2),
+        }
+    };
+    vec![
+        compared(
+            "ib_write_bw -s 65536",
+            "GB/s",
+            Goal::High,
+            Some(Target::Ratio(0.6)),
+            |round| round.bandwidth,
+        ),
+        compared(
+            "ib_write_bw -s 8 -l 64",
+            "M/s",
+            Goal::High,
+            Some(Target::ValueOrRatio(1.5, 0.3)),
+            |round| round.message_rate,
+        ),
+        compared(
+            "ib_write_lat -s 8, typical",
+            "us",
+            Goal::Low,
+            Some(Target::Ratio(1.4)),
+            |round| round.latency,
+        ),
+        compared("ib_write_lat -s 8, 99 %", "us", Goal::Low, None, |round| {
+            round.tail
+        }),
+        Figure {
+            what: "memory without messages",
+            unit: "MB",
+            goal: Goal::Low,
+            target: Some(Target::Value(20.0)),
+            ceiling: Vec::new(),
+            link: Vec::new(),
+            command: rounds.iter().map(|round| round.memory).collect(),
+        },
+    ]
+}

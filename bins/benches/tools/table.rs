@@ -1,0 +1,163 @@
+//! The figures, side by side.
+
+use serde_json::{Value, json};
+
+/// Whether more is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    High,
+    Low,
+}
+
+/// What a command should reach.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    /// Of the ceiling.
+    Ratio(f64),
+    /// By itself.
+    Value(f64),
+    /// One of both, value and ratio.
+    ValueOrRatio(f64, f64),
+}
+
+/// Takes one of the rounds, which it gets from worst to best.
+type Choose = fn(&[f64]) -> Option<f64>;
+
+/// One figure, in all rounds.
+pub(crate) struct Figure {
+    pub(crate) what: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) goal: Goal,
+    pub(crate) target: Option<Target>,
+    /// By plain UDP; empty where there is nothing to compare with.
+    pub(crate) ceiling: Vec<f64>,
+    /// By `UdpLink`, which the commands use.
+    pub(crate) link: Vec<f64>,
+    pub(crate) command: Vec<f64>,
+}
+
+/// The figures of one row.
+struct Row {
+    ceiling: Option<f64>,
+    link: Option<f64>,
+    command: f64,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        self.ceiling.map(|ceiling| self.command / ceiling)
+    }
+}
+
+impl Figure {
+    /// What `choose` takes of each way.
+    fn row(&self, choose: Choose) -> Row {
+        let of = |rounds: &[f64]| {
+            let mut rounds = rounds.to_vec();
+            rounds.sort_by(f64::total_cmp);
+            if self.goal == Goal::Low {
+                rounds.reverse();
+            }
+            choose(&rounds)
+        };
+        Row {
+            ceiling: of(&self.ceiling),
+            link: of(&self.link),
+            command: of(&self.command).unwrap_or(f64::NAN),
+        }
+    }
+
+    fn reaches(&self, value: f64, target: f64) -> bool {
+        match self.goal {
+            Goal::High => value >= target,
+            Goal::Low => value <= target,
+        }
+    }
+
+    /// Whether a row reaches the target, and the target.
+    fn verdict(&self, row: &Row) -> Option<(bool, String)> {
+        let sign = match self.goal {
+            Goal::High => ">=",
+            Goal::Low => "<=",
+        };
+        let unit = self.unit;
+        let ratio = |target| row.ratio().is_some_and(|ratio| self.reaches(ratio, target));
+        let value = |target| self.reaches(row.command, target);
+        Some(match self.target? {
+            Target::Ratio(target) => (ratio(target), format!("ratio {sign} {target}")),
+            Target::Value(target) => (value(target), format!("{sign} {target} {unit}")),
+            Target::ValueOrRatio(absolute, relative) => (
+                value(absolute) || ratio(relative),
+                format!("{sign} {absolute} {unit}, or ratio {sign} {relative}"),
+            ),
+        })
+    }
+}
+
+fn best(rounds: &[f64]) -> Option<f64> {
+    rounds.last().copied()
+}
+
+fn median(rounds: &[f64]) -> Option<f64> {
+    rounds.get(rounds.len() / 2).copied()
+}
+
+/// One table for people, the best rounds above the medians.
+pub(crate) fn print(figures: &[Figure], rounds: usize) {
+    if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
+        println!("{rounds} rounds; load average now {}", load.trim());
+    }
+    let chosen: [(&str, Choose); 2] = [("best", best), ("median", median)];
+    for (name, choose) in chosen {
+        println!(
+            "{name:<28}{:<6}{:>10}{:>10}{:>10}{:>8}  target",
+            "", "plain UDP", "UdpLink", "command", "ratio"
+        );
+        for figure in figures {
+            let row = figure.row(choose);
+            let number = |value: Option<f64>, decimals: usize| {
+                value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
+            };
+            let target = match figure.verdict(&row) {
+                Some((true, target)) => format!("{target}: reached"),
+                Some((false, target)) => format!("{target}: MISSED"),
+                None => "-".to_owned(),
+            };
+            println!(
+                "{:<28}{:<6}{:>10}{:>10}{:>10}{:>8}  {target}",
+                figure.what,
+                figure.unit,
+                number(row.ceiling, 3),
+                number(row.link, 3),
+                number(Some(row.command), 3),
+                number(row.ratio(), 2),
+            );
+        }
+    }
+}
+
+/// The same for programs.
+pub(crate) fn json(figures: &[Figure]) -> Value {
+    let row = |figure: &Figure, choose: Choose| {
+        let row = figure.row(choose);
+        let verdict = figure.verdict(&row);
+        json!({
+            "plain": row.ceiling,
+            "link": row.link,
+            "command": row.command,
+            "ratio": row.ratio(),
+            "reached": verdict.map(|(reached, _)| reached),
+        })
+    };
+    figures
+        .iter()
+        .map(|figure| {
+            json!({
+                "figure": figure.what,
+                "unit": figure.unit,
+                "best": row(figure, best),
+                "median": row(figure, median),
+            })
+        })
+        .collect()
+}
