@@ -36,7 +36,7 @@ const WINDOWS: [u32; 4] = [16, 64, 128, 256];
 /// 67 ms, the default of perftest.
 const TIMEOUTS: [u8; 2] = [8, 14];
 const MESSAGE: usize = 65536;
-const MESSAGES: u64 = 4000;
+const MESSAGES: u64 = 16_000;
 /// Messages posted at a time, and places for them in the responder's memory.
 const DEPTH: usize = 128;
 const SEED: u64 = 4791;

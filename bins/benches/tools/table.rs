@@ -20,9 +20,6 @@ pub(crate) enum Target {
     ValueOrRatio(f64, f64),
 }
 
-/// Takes one of the rounds, which it gets from worst to best.
-type Choose = fn(&[f64]) -> Option<f64>;
-
 /// One figure, in all rounds.
 pub(crate) struct Figure {
     pub(crate) what: &'static str,
@@ -40,30 +37,41 @@ pub(crate) struct Figure {
 struct Row {
     ceiling: Option<f64>,
     link: Option<f64>,
-    command: f64,
-}
-
-impl Row {
-    fn ratio(&self) -> Option<f64> {
-        self.ceiling.map(|ceiling| self.command / ceiling)
-    }
+    command: Option<f64>,
+    /// Of the command to the ceiling.
+    ratio: Option<f64>,
 }
 
 impl Figure {
-    /// What `choose` takes of each way.
-    fn row(&self, choose: Choose) -> Row {
-        let of = |rounds: &[f64]| {
-            let mut rounds = rounds.to_vec();
-            rounds.sort_by(f64::total_cmp);
-            if self.goal == Goal::Low {
-                rounds.reverse();
+    /// The best of the rounds; the ratio is that of the best to the best.
+    fn best(&self) -> Row {
+        let best = |rounds: &[f64]| {
+            let rounds = rounds.iter().copied();
+            match self.goal {
+                Goal::High => rounds.reduce(f64::max),
+                Goal::Low => rounds.reduce(f64::min),
             }
-            choose(&rounds)
         };
+        let (ceiling, command) = (best(&self.ceiling), best(&self.command));
         Row {
-            ceiling: of(&self.ceiling),
-            link: of(&self.link),
-            command: of(&self.command).unwrap_or(f64::NAN),
+            ceiling,
+            link: best(&self.link),
+            command,
+            ratio: command
+                .zip(ceiling)
+                .map(|(command, ceiling)| command / ceiling),
+        }
+    }
+
+    /// The medians; that of the ratios is of those within each round.
+    fn median(&self) -> Row {
+        let pairs = self.command.iter().zip(&self.ceiling);
+        let ratios: Vec<f64> = pairs.map(|(command, ceiling)| command / ceiling).collect();
+        Row {
+            ceiling: median(&self.ceiling),
+            link: median(&self.link),
+            command: median(&self.command),
+            ratio: median(&ratios),
         }
     }
 
@@ -81,8 +89,11 @@ impl Figure {
             Goal::Low => "<=",
         };
         let unit = self.unit;
-        let ratio = |target| row.ratio().is_some_and(|ratio| self.reaches(ratio, target));
-        let value = |target| self.reaches(row.command, target);
+        let ratio = |target| row.ratio.is_some_and(|ratio| self.reaches(ratio, target));
+        let value = |target| {
+            row.command
+                .is_some_and(|command| self.reaches(command, target))
+        };
         Some(match self.target? {
             Target::Ratio(target) => (ratio(target), format!("ratio {sign} {target}")),
             Target::Value(target) => (value(target), format!("{sign} {target} {unit}")),
@@ -94,11 +105,9 @@ impl Figure {
     }
 }
 
-fn best(rounds: &[f64]) -> Option<f64> {
-    rounds.last().copied()
-}
-
 fn median(rounds: &[f64]) -> Option<f64> {
+    let mut rounds = rounds.to_vec();
+    rounds.sort_by(f64::total_cmp);
     rounds.get(rounds.len() / 2).copied()
 }
 
@@ -107,14 +116,15 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         println!("{rounds} rounds; load average now {}", load.trim());
     }
-    let chosen: [(&str, Choose); 2] = [("best", best), ("median", median)];
-    for (name, choose) in chosen {
+    let kinds: [(&str, fn(&Figure) -> Row); 2] =
+        [("best", Figure::best), ("median", Figure::median)];
+    for (name, row_of) in kinds {
         println!(
             "{name:<28}{:<6}{:>10}{:>10}{:>10}{:>8}  target",
             "", "plain UDP", "UdpLink", "command", "ratio"
         );
         for figure in figures {
-            let row = figure.row(choose);
+            let row = row_of(figure);
             let number = |value: Option<f64>, decimals: usize| {
                 value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
             };
@@ -129,8 +139,8 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
                 figure.unit,
                 number(row.ceiling, 3),
                 number(row.link, 3),
-                number(Some(row.command), 3),
-                number(row.ratio(), 2),
+                number(row.command, 3),
+                number(row.ratio, 2),
             );
         }
     }
@@ -138,14 +148,13 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
 
 /// The same for programs.
 pub(crate) fn json(figures: &[Figure]) -> Value {
-    let row = |figure: &Figure, choose: Choose| {
-        let row = figure.row(choose);
+    let row = |figure: &Figure, row: Row| {
         let verdict = figure.verdict(&row);
         json!({
             "plain": row.ceiling,
             "link": row.link,
             "command": row.command,
-            "ratio": row.ratio(),
+            "ratio": row.ratio,
             "reached": verdict.map(|(reached, _)| reached),
         })
     };
@@ -155,8 +164,8 @@ pub(crate) fn json(figures: &[Figure]) -> Value {
             json!({
                 "figure": figure.what,
                 "unit": figure.unit,
-                "best": row(figure, best),
-                "median": row(figure, median),
+                "best": row(figure, figure.best()),
+                "median": row(figure, figure.median()),
             })
         })
         .collect()

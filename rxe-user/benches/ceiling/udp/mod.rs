@@ -37,23 +37,17 @@ pub(crate) struct Options {
     pub(crate) pin: bool,
 }
 
-/// The figures of one way to send packets.
-#[derive(Clone, Copy)]
-pub(crate) struct Figures {
-    /// Payload of 4096-byte packets, in 10^9 bytes per second.
-    pub(crate) gigabytes_per_second: f64,
-    /// Packets as large as an RDMA Write of 8 bytes, in 10^6 per second.
-    pub(crate) million_packets_per_second: f64,
-    /// Half round trip of such packets.
-    pub(crate) latency: pingpong::Report,
+/// Payload of 4096-byte packets, in 10^9 bytes per second.
+pub(crate) fn bandwidth(way: Way, options: Options) -> Result<f64> {
+    Ok(stream::measure(way, LARGE, options)?.gigabytes_per_second())
 }
 
-/// Measures once.
-pub(crate) fn measure(way: Way, options: Options) -> Result<Figures> {
-    Ok(Figures {
-        gigabytes_per_second: stream::measure(way, LARGE, options)?.gigabytes_per_second(),
-        million_packets_per_second: stream::measure(way, port::SMALL, options)?
-            .million_packets_per_second(),
-        latency: pingpong::measure(way, options)?,
-    })
+/// Packets as large as an RDMA Write of 8 bytes, in 10^6 per second.
+pub(crate) fn packet_rate(way: Way, options: Options) -> Result<f64> {
+    Ok(stream::measure(way, port::SMALL, options)?.million_packets_per_second())
+}
+
+/// Half of the round trip of such packets.
+pub(crate) fn latency(way: Way, options: Options) -> Result<pingpong::Report> {
+    pingpong::measure(way, options)
 }
