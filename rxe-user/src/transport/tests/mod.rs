@@ -16,4 +16,5 @@ mod limits;
 mod messages;
 mod recovery;
 mod responses;
+mod simulated_link;
 mod states;
