@@ -1,124 +1,32 @@
-//! A queue pair: its identity, its state, and what its two halves share.
+//! A queue pair: its state, and what goes through its two halves.
+
+mod modify;
+mod parts;
 
 use verbs_sys::{
-    AddressVector, EventKind, EventSource, PathMtu, QpAttributes, QpCapabilities, QpState, QpType,
-    ReceiveRequest, Result, SendOp, SendRequest, VerbsError, WcStatus,
+    EventKind, EventSource, PathMtu, QpAttributes, QpState, QpType, ReceiveRequest, Result, SendOp,
+    SendRequest, VerbsError, WcStatus,
 };
 
-use super::attributes::{check_ranges, check_transition};
-use super::completion::CqTable;
+use super::CqId;
 use super::counters::Counters;
 use super::datagram;
-use super::events::EventQueue;
-use super::memory::{MemoryTable, PdId};
 use super::placement::ReceiveSource;
 use super::receive_queue::ReceiveQueue;
 use super::requester::Requester;
 use super::responder::{ReplyBudget, Responder};
 use super::send_queue::SendQueue;
-use super::srq::SrqTable;
 use super::unreliable::UnreliableReceiver;
-use super::{CqId, SrqId};
-use crate::link::{Route, RxPacket, TxQueue};
+use crate::link::{RxPacket, TxQueue};
 use crate::time::Time;
-use crate::wire::{Packet, Psn};
+use crate::wire::Packet;
+
+pub use parts::QpSettings;
+pub(crate) use parts::{Connection, Fault, Identity, Shared, Turn};
 
 /// Packets that one queue pair writes before the next one's turn: enough for
 /// a full segmented send.
 const TURN: u32 = 64;
-
-/// What queue pairs of a NIC have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) memory: MemoryTable,
-    pub(crate) cqs: CqTable,
-    pub(crate) srqs: SrqTable,
-    pub(crate) events: EventQueue,
-    pub(crate) counters: Counters,
-}
-
-/// What doesn't change in a queue pair's life.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
-    pub(crate) qpn: u32,
-    pub(crate) qp_type: QpType,
-    pub(crate) pd: PdId,
-    pub(crate) send_cq: CqId,
-    pub(crate) recv_cq: CqId,
-}
-
-impl Identity {
-    pub(crate) fn is_reliable(&self) -> bool {
-        self.qp_type == QpType::Rc
-    }
-}
-
-/// The way to the peer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Connection {
-    /// Own and peer's address; none on UD and before RTR.
-    pub(crate) route: Option<Route>,
-    pub(crate) dest_qpn: u32,
-    pub(crate) path_mtu: PathMtu,
-    pub(crate) qkey: u32,
-    /// Whether requests that have not been started may be (RTS, not SQD).
-    pub(crate) starts_requests: bool,
-}
-
-/// Something after which a queue pair can't go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// Event to raise.
-    event: Option<EventKind>,
-    /// Only the send queue is hurt: UC and UD go on receiving (SQE).
-    send_queue_only: bool,
-}
-
-impl Fault {
-    pub(crate) fn send_queue() -> Self {
-        Self {
-            event: None,
-            send_queue_only: true,
-        }
-    }
-
-    pub(crate) fn responder(event: Option<EventKind>) -> Self {
-        Self {
-            event,
-            send_queue_only: false,
-        }
-    }
-}
-
-/// How a turn to transmit ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Nothing more can be sent now.
-    Idle,
-    /// There is more.
-    More,
-    /// The transmit queue is full.
-    Full,
-}
-
-/// What a queue pair is created from.
-#[derive(Debug, Clone, Copy)]
-pub struct QpSettings {
-    /// Service.
-    pub qp_type: QpType,
-    /// Protection domain.
-    pub pd: PdId,
-    /// Where send completions go.
-    pub send_cq: CqId,
-    /// Where receive completions go.
-    pub recv_cq: CqId,
-    /// Shared receive queue in place of an own one.
-    pub srq: Option<SrqId>,
-    /// Queue sizes.
-    pub cap: QpCapabilities,
-    /// Signal every send request.
-    pub sq_sig_all: bool,
-}
 
 #[derive(Debug)]
 pub(crate) struct QueuePair {
@@ -186,116 +94,6 @@ impl QueuePair {
 
     pub(crate) fn state(&self) -> QpState {
         self.state
-    }
-
-    /// All attributes; the PSNs are the next ones, as rxe reports them.
-    pub(crate) fn query(&self) -> QpAttributes {
-        let mut attributes = self.attributes;
-        attributes.state = Some(self.state);
-        attributes.sq_psn = Some(self.requester.next_psn().value());
-        attributes.rq_psn = Some(match self.identity.qp_type {
-            QpType::Uc => self.unreliable.expected_psn().value(),
-            _ => self.responder.expected_psn().value(),
-        });
-        attributes
-    }
-
-    /// The path that a transition to RTR takes, for the NIC to resolve.
-    pub(crate) fn check_modify(&self, change: &QpAttributes) -> Result<Option<AddressVector>> {
-        check_transition(self.identity.qp_type, self.state, change)?;
-        check_ranges(change)?;
-        Ok(change.av)
-    }
-
-    /// Changes attributes that [`Self::check_modify`] has allowed. `route` is
-    /// what the path resolved to, `window` the packets that may be in flight.
-    pub(crate) fn modify(
-        &mut self,
-        change: &QpAttributes,
-        route: Option<Route>,
-        window: u32,
-        shared: &mut Shared,
-    ) {
-        let to = change.state.unwrap_or(self.state);
-        self.window = window;
-        self.store(change);
-        if route.is_some() {
-            self.connection.route = route;
-        }
-        match to {
-            QpState::Reset => self.reset(shared),
-            QpState::Error => self.enter_error(shared),
-            _ => {
-                if self.state == QpState::Rts && to == QpState::Sqd {
-                    self.drain_pending = self.attributes.en_sqd_async_notify.unwrap_or(false);
-                }
-                self.state = to;
-                self.connection.starts_requests = to == QpState::Rts;
-                self.report_drained(shared);
-            }
-        }
-    }
-
-    fn store(&mut self, change: &QpAttributes) {
-        let stored = &mut self.attributes;
-        macro_rules! take {
-            ($($field:ident),*) => { $(if change.$field.is_some() { stored.$field = change.$field; })* };
-        }
-        take!(
-            en_sqd_async_notify,
-            access_flags,
-            pkey_index,
-            port,
-            qkey,
-            av,
-            path_mtu,
-            timeout,
-            retry_cnt,
-            rnr_retry,
-            rq_psn,
-            max_qp_rd_atomic,
-            min_rnr_timer,
-            sq_psn,
-            max_dest_rd_atomic,
-            dest_qpn
-        );
-        if let Some(access) = change.access_flags {
-            self.responder.set_access(access);
-            self.unreliable.set_access(access);
-        }
-        if let Some(code) = change.min_rnr_timer {
-            self.responder.set_min_rnr_timer(code);
-        }
-        if let Some(depth) = change.max_dest_rd_atomic {
-            self.responder.set_depth(depth);
-        }
-        if let Some(psn) = change.rq_psn {
-            self.responder.start(Psn::new(psn));
-            self.unreliable.start(Psn::new(psn));
-        }
-        if let Some(path_mtu) = change.path_mtu {
-            self.connection.path_mtu = path_mtu;
-        }
-        if let Some(dest_qpn) = change.dest_qpn {
-            self.connection.dest_qpn = dest_qpn;
-        }
-        if let Some(qkey) = change.qkey {
-            self.connection.qkey = qkey;
-        }
-        self.requester.configure(change, self.window);
-    }
-
-    fn reset(&mut self, shared: &mut Shared) {
-        self.state = QpState::Reset;
-        self.attributes = QpAttributes::default();
-        self.connection.route = None;
-        self.connection.starts_requests = false;
-        self.established = false;
-        self.drain_pending = false;
-        self.requester.reset();
-        self.responder.reset();
-        shared.cqs.purge(self.identity.send_cq, self.identity.qpn);
-        shared.cqs.purge(self.identity.recv_cq, self.identity.qpn);
     }
 
     /// Everything that is left is flushed (IBTA 10.3.1, Error state).

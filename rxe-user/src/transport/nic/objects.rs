@@ -1,0 +1,327 @@
+//! Making, changing and releasing the objects of a NIC.
+
+use verbs_sys::memory::MemoryRange;
+use verbs_sys::{
+    AccessFlags, Gid, PostError, QpAttributes, QpType, ReceiveRequest, Result, VerbsError,
+};
+
+use super::{Nic, SLOT_BITS, SLOTS, TAG_BITS, find};
+use crate::link::Route;
+use crate::transport::memory::{Keys, PdId};
+use crate::transport::queue_pair::{QpSettings, QueuePair};
+use crate::transport::{CqId, SrqId};
+
+impl Nic {
+    /// Makes a protection domain.
+    ///
+    /// # Errors
+    /// `Exhausted` at the limit.
+    pub fn alloc_pd(&mut self) -> Result<PdId> {
+        let limit = self.config.limits.max_pd;
+        within("protection domains", self.shared.memory.domains(), limit)?;
+        Ok(self.shared.memory.alloc_pd())
+    }
+
+    /// Releases a protection domain.
+    ///
+    /// # Errors
+    /// `Busy` while objects made in it exist.
+    pub fn dealloc_pd(&mut self, pd: PdId) -> Result<()> {
+        self.shared.memory.dealloc_pd(pd)
+    }
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty range or contradicting flags.
+    pub fn register(&mut self, pd: PdId, range: MemoryRange, access: AccessFlags) -> Result<Keys> {
+        let limit = self.config.limits.max_mr;
+        within("memory regions", self.shared.memory.regions(), limit)?;
+        self.shared
+            .memory
+            .register(pd, range, access, &mut self.random)
+    }
+
+    /// Ends a registration. Packets that still use the key are refused.
+    ///
+    /// # Errors
+    /// `ForeignObject` when there is no such key.
+    pub fn deregister(&mut self, lkey: u32) -> Result<()> {
+        self.shared.memory.deregister(lkey)
+    }
+
+    /// Makes a completion queue.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a depth of 0 or above the limit.
+    pub fn create_cq(&mut self, depth: u32) -> Result<CqId> {
+        let limits = &self.config.limits;
+        in_range("completion queue depth", depth, 1, limits.max_cqe)?;
+        within("completion queues", self.shared.cqs.len(), limits.max_cq)?;
+        Ok(self.shared.cqs.create(depth))
+    }
+
+    /// Releases a completion queue.
+    ///
+    /// # Errors
+    /// `Busy` while queue pairs report there.
+    pub fn destroy_cq(&mut self, cq: CqId) -> Result<()> {
+        self.shared.cqs.destroy(cq)
+    }
+
+    /// Makes a shared receive queue.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for sizes above the limits.
+    pub fn create_srq(&mut self, pd: PdId, depth: u32, max_sge: u32, limit: u32) -> Result<SrqId> {
+        let limits = &self.config.limits;
+        in_range("shared receive queue depth", depth, 1, limits.max_qp_wr)?;
+        in_range(
+            "scatter/gather entries of a shared receive",
+            max_sge,
+            0,
+            limits.max_sge,
+        )?;
+        in_range("shared receive queue limit", limit, 0, depth)?;
+        within(
+            "shared receive queues",
+            self.shared.srqs.len(),
+            limits.max_srq,
+        )?;
+        self.shared.memory.add_pd_user(pd);
+        Ok(self.shared.srqs.create(pd, depth, max_sge, limit))
+    }
+
+    /// Releases a shared receive queue.
+    ///
+    /// # Errors
+    /// `Busy` while queue pairs draw from it.
+    pub fn destroy_srq(&mut self, srq: SrqId) -> Result<()> {
+        let pd = self.shared.srqs.destroy(srq)?;
+        self.shared.memory.remove_pd_user(pd);
+        Ok(())
+    }
+
+    /// Arms the limit event of a shared receive queue.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a limit above its depth.
+    pub fn set_srq_limit(&mut self, srq: SrqId, limit: u32) -> Result<()> {
+        self.shared.srqs.set_limit(srq, limit)
+    }
+
+    /// Queues receives on a shared queue.
+    ///
+    /// # Errors
+    /// [`PostError`] names the first request that was refused.
+    pub fn post_srq_recv(
+        &mut self,
+        srq: SrqId,
+        requests: &[ReceiveRequest<'_>],
+    ) -> Result<(), PostError> {
+        self.shared.srqs.post(srq, requests)
+    }
+
+    /// Makes a queue pair in RESET and returns its number.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for sizes above the limits, `Exhausted` at the limit.
+    pub fn create_qp(&mut self, settings: QpSettings) -> Result<u32> {
+        let (limits, cap) = (&self.config.limits, &settings.cap);
+        if matches!(settings.qp_type, QpType::XrcSend | QpType::XrcReceive) {
+            return Err(VerbsError::Unsupported { what: "XRC" });
+        }
+        in_range("max_send_wr", cap.max_send_wr, 0, limits.max_qp_wr)?;
+        in_range("max_recv_wr", cap.max_recv_wr, 0, limits.max_qp_wr)?;
+        in_range("max_send_sge", cap.max_send_sge, 0, limits.max_sge)?;
+        in_range("max_recv_sge", cap.max_recv_sge, 0, limits.max_sge)?;
+        in_range(
+            "max_inline_data",
+            cap.max_inline_data,
+            0,
+            limits.max_inline_data,
+        )?;
+        for cq in [settings.send_cq, settings.recv_cq] {
+            if !self.shared.cqs.contains(cq) {
+                return Err(VerbsError::ForeignObject {
+                    what: "completion queue",
+                });
+            }
+        }
+        let srq_sge = match settings.srq {
+            Some(srq) => self
+                .shared
+                .srqs
+                .max_sge(srq)
+                .ok_or(VerbsError::ForeignObject {
+                    what: "shared receive queue",
+                })?,
+            None => 0,
+        };
+        let slot = self.free_slot()?;
+        // Slots 0 and 1 with tag 0 would be the management queue pairs, and
+        // all ones is multicast: tags avoid both.
+        let tag = 1 + (self.random)() % ((1 << TAG_BITS) - 2);
+        let qpn = tag << SLOT_BITS | slot;
+        let qp = QueuePair::new(qpn, settings, self.config.port_mtu, srq_sge);
+        if let Some(place) = self.qps.get_mut(slot as usize) {
+            *place = Some(Box::new(qp));
+        }
+        self.shared.memory.add_pd_user(settings.pd);
+        self.shared.cqs.add_user(settings.send_cq);
+        self.shared.cqs.add_user(settings.recv_cq);
+        if let Some(srq) = settings.srq {
+            self.shared.srqs.add_user(srq);
+        }
+        self.timers.reserve(slot);
+        self.ready.reserve(self.qps.len());
+        self.ack_ready.reserve(self.qps.len());
+        Ok(qpn)
+    }
+
+    fn free_slot(&mut self) -> Result<u32> {
+        if let Some(slot) = self.free_slots.pop() {
+            return Ok(slot);
+        }
+        within(
+            "queue pairs",
+            self.qps.len(),
+            self.config.limits.max_qp.min(SLOTS - 2),
+        )?;
+        self.qps.push(None);
+        self.free_slots.reserve(self.qps.len());
+        Ok(self.qps.len() as u32 - 1)
+    }
+
+    /// Releases a queue pair. Its completions that nobody has fetched go too.
+    pub fn destroy_qp(&mut self, qpn: u32) {
+        let slot = qpn & (SLOTS - 1);
+        if self.qp(qpn).is_err() {
+            return;
+        }
+        let Some(qp) = self.qps.get_mut(slot as usize).and_then(Option::take) else {
+            return;
+        };
+        let settings = qp.settings;
+        self.shared.memory.remove_pd_user(settings.pd);
+        for cq in [settings.send_cq, settings.recv_cq] {
+            self.shared.cqs.purge(cq, qpn);
+            self.shared.cqs.remove_user(cq);
+        }
+        if let Some(srq) = settings.srq {
+            self.shared.srqs.remove_user(srq);
+        }
+        if qp.ack_waits {
+            self.acks_waiting -= 1;
+        }
+        self.ready.retain(|other| *other != slot);
+        self.ack_ready.retain(|other| *other != slot);
+        self.timers.cancel(slot);
+        self.free_slots.push(slot);
+    }
+
+    /// Changes attributes of a queue pair; on an error nothing has changed.
+    ///
+    /// # Errors
+    /// The transition or an attribute isn't allowed.
+    pub fn modify_qp(&mut self, qpn: u32, change: &QpAttributes) -> Result<()> {
+        let av = self.qp(qpn)?.check_modify(change)?;
+        self.check_limits(change)?;
+        let route = av.map(|av| self.route(av.sgid_index, av.dgid, av.traffic_class, av.hop_limit));
+        let route = route.transpose()?;
+        let window = self.config.window;
+        let Self { qps, shared, .. } = self;
+        let qp = find(qps, qpn)?;
+        qp.modify(change, route, window, shared);
+        self.schedule(qpn);
+        self.fail_overrun_users();
+        Ok(())
+    }
+
+    fn check_limits(&self, change: &QpAttributes) -> Result<()> {
+        let max = u32::from(self.config.limits.max_rd_atomic);
+        let depth = |depth: Option<u8>| u32::from(depth.unwrap_or(0));
+        in_range("max_qp_rd_atomic", depth(change.max_qp_rd_atomic), 0, max)?;
+        in_range(
+            "max_dest_rd_atomic",
+            depth(change.max_dest_rd_atomic),
+            0,
+            max,
+        )?;
+        if let Some(path_mtu) = change.path_mtu {
+            in_range(
+                "path MTU",
+                path_mtu.bytes(),
+                256,
+                self.config.port_mtu.bytes(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Resolves a path: own and peer's address.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a GID index without an entry, or a peer's GID of
+    /// the other address family.
+    pub fn route(
+        &self,
+        sgid_index: u32,
+        dgid: Gid,
+        traffic_class: u8,
+        hop_limit: u8,
+    ) -> Result<Route> {
+        let gids = &self.config.gids;
+        let sgid = gids
+            .get(sgid_index as usize)
+            .ok_or_else(|| VerbsError::InvalidArgument {
+                what: "GID index",
+                seen: sgid_index.to_string(),
+                expected: format!("0 to {}", gids.len().saturating_sub(1)),
+            })?;
+        if sgid.is_v4_mapped() != dgid.is_v4_mapped() || dgid == Gid::ZERO {
+            return Err(VerbsError::InvalidArgument {
+                what: "destination GID",
+                seen: dgid.to_string(),
+                expected: format!("one of the address family of {sgid}"),
+            });
+        }
+        let hop_limit = if hop_limit == 0 { 64 } else { hop_limit };
+        Ok(Route {
+            src: sgid.to_ip(),
+            dst: dgid.to_ip(),
+            traffic_class,
+            hop_limit,
+        })
+    }
+
+    /// All attributes of a queue pair.
+    ///
+    /// # Errors
+    /// `ForeignObject` when there is none of this number.
+    pub fn query_qp(&self, qpn: u32) -> Result<QpAttributes> {
+        Ok(self.qp(qpn)?.query())
+    }
+}
+
+fn within(what: &'static str, count: usize, limit: u32) -> Result<()> {
+    if count < limit as usize {
+        return Ok(());
+    }
+    Err(VerbsError::Exhausted {
+        what,
+        limit: u64::from(limit),
+    })
+}
+
+fn in_range(what: &'static str, value: u32, min: u32, max: u32) -> Result<()> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let (seen, expected) = (value.to_string(), format!("{min} to {max}"));
+    Err(VerbsError::InvalidArgument {
+        what,
+        seen,
+        expected,
+    })
+}

@@ -1,0 +1,97 @@
+//! The checks that every received packet goes through (IBTA 9.6).
+
+use verbs_sys::QpType;
+
+use super::{Nic, find};
+use crate::link::{IpId, PacketSink, RxPacket};
+use crate::time::Time;
+use crate::wire::icrc::{self, Envelope};
+use crate::wire::{DEFAULT_PKEY, Packet, Service};
+
+impl Nic {
+    /// Takes one packet through the checks (IBTA 9.6) to its queue pair.
+    /// Whatever fails is dropped in silence and counted; nothing changes
+    /// before the ICRC has passed.
+    pub fn receive(&mut self, now: Time, rx: &RxPacket<'_>) {
+        let counters = &mut self.shared.counters;
+        let Ok(packet) = Packet::parse(rx.bytes) else {
+            counters.rx_malformed += 1;
+            return;
+        };
+        if packet.service() == Service::Cnp {
+            counters.rx_cnps += 1;
+            return;
+        }
+        let qpn = packet.dest_qpn();
+        let Some(qp) = find(&mut self.qps, qpn)
+            .ok()
+            .filter(|qp| service_fits(qp.identity.qp_type, packet.service()))
+        else {
+            counters.rx_unknown_qp += 1;
+            return;
+        };
+        if !qp.accepts(rx, &packet, counters) {
+            return;
+        }
+        if !pkey_matches(packet.pkey()) {
+            counters.rx_bad_pkey += 1;
+            return;
+        }
+        if !icrc_is_right(rx) {
+            counters.rx_icrc_errors += 1;
+            return;
+        }
+        counters.rx_packets += 1;
+        qp.on_packet(rx, &packet, now, &mut self.shared);
+        self.schedule(qpn);
+        self.fail_overrun_users();
+    }
+}
+
+/// A [`PacketSink`] that feeds a NIC.
+#[derive(Debug)]
+pub struct Receiver<'a> {
+    /// The NIC.
+    pub nic: &'a mut Nic,
+    /// The time of arrival.
+    pub now: Time,
+}
+
+impl PacketSink for Receiver<'_> {
+    fn packet(&mut self, packet: &RxPacket<'_>) {
+        self.nic.receive(self.now, packet);
+    }
+}
+
+fn service_fits(qp_type: QpType, service: Service) -> bool {
+    matches!(
+        (qp_type, service),
+        (QpType::Rc, Service::Rc) | (QpType::Uc, Service::Uc) | (QpType::Ud, Service::Ud)
+    )
+}
+
+/// IBTA 10.9.3: the low 15 bits agree and aren't 0, and not both are limited
+/// members; the own P_Key is always a full one.
+fn pkey_matches(pkey: u16) -> bool {
+    pkey & 0x7fff == DEFAULT_PKEY & 0x7fff
+}
+
+/// The full check when the IP header was seen; otherwise with the likely
+/// identification, and last with any that fits.
+fn icrc_is_right(rx: &RxPacket<'_>) -> bool {
+    let (ipv4_id, known) = match rx.ip_id {
+        IpId::Known(id) => (id, true),
+        IpId::Likely(id) => (id, false),
+    };
+    let envelope = Envelope {
+        src: rx.src,
+        dst: rx.dst,
+        src_port: rx.src_port,
+        ipv4_id,
+        dont_fragment: true,
+    };
+    match known {
+        true => icrc::verify(&envelope, rx.bytes),
+        false => icrc::solve_ipv4_id(&envelope, rx.bytes).is_some(),
+    }
+}
