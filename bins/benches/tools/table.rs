@@ -116,19 +116,20 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         println!("{rounds} rounds; load average now {}", load.trim());
     }
-    let kinds: [(&str, fn(&Figure) -> Row); 2] =
-        [("best", Figure::best), ("median", Figure::median)];
-    for (name, row_of) in kinds {
+    let rows_of = |kind: fn(&Figure) -> Row| figures.iter().map(kind).collect::<Vec<Row>>();
+    for (name, rows) in [
+        ("best", rows_of(Figure::best)),
+        ("median", rows_of(Figure::median)),
+    ] {
         println!(
             "{name:<28}{:<6}{:>10}{:>10}{:>10}{:>8}  target",
             "", "plain UDP", "UdpLink", "command", "ratio"
         );
-        for figure in figures {
-            let row = row_of(figure);
+        for (figure, row) in figures.iter().zip(&rows) {
             let number = |value: Option<f64>, decimals: usize| {
                 value.map_or("-".to_owned(), |value| format!("{value:.decimals$}"))
             };
-            let target = match figure.verdict(&row) {
+            let target = match figure.verdict(row) {
                 Some((true, target)) => format!("{target}: reached"),
                 Some((false, target)) => format!("{target}: MISSED"),
                 None => "-".to_owned(),
