@@ -141,7 +141,7 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
                 number(row.ceiling, 3),
                 number(row.link, 3),
                 number(row.command, 3),
-                number(row.ratio, 2),
+                number(row.ratio, 3),
             );
         }
     }
