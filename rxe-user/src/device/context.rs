@@ -305,7 +305,7 @@ impl Context for UserContext {
 
     fn progress(&self) {
         let port = &self.inner.port;
-        port.progress.poll(&mut port.lock());
+        port.progress.poll(port.lock(), |_| ());
     }
 
     fn async_fd(&self) -> BorrowedFd<'_> {

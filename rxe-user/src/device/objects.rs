@@ -173,8 +173,9 @@ impl CompletionQueue for Cq {
             progress.note_poll();
             return ready;
         }
-        progress.poll(&mut engine);
-        engine.nic.poll_cq(self.handle.id, completions)
+        progress.poll(engine, |engine| {
+            engine.nic.poll_cq(self.handle.id, completions)
+        })
     }
 
     fn arm(&mut self, notify: Notify) {

@@ -42,6 +42,11 @@ const MIN_WINDOW: usize = 8;
 /// Of so many idle polls one looks at the timers.
 const TIMER_POLLS: u32 = 16;
 
+/// Polls in a row without a packet, some 100 µs, after which a poller yields.
+/// With more spinning threads than CPUs the peer would otherwise wait for the
+/// scheduler to take this one off, which is milliseconds.
+const IDLE_POLLS: u32 = 256;
+
 /// Ports of real interfaces that this process has open, by interface index.
 static PORTS: Mutex<Vec<(u32, Weak<Port>)>> = Mutex::new(Vec::new());
 
@@ -57,7 +62,7 @@ pub(crate) struct Engine {
     pub(crate) posted: bool,
     /// The link has failed; said once.
     failed: bool,
-    /// Polls that found nothing to do.
+    /// Polls in a row that found nothing to do.
     idle_polls: u32,
 }
 
@@ -88,6 +93,9 @@ impl Engine {
             if !self.idle_polls.is_multiple_of(TIMER_POLLS) {
                 return 0;
             }
+        }
+        if received > 0 {
+            self.idle_polls = 0;
         }
         let now = now.unwrap_or_else(|| self.now());
         if self
@@ -127,6 +135,12 @@ impl Engine {
             }
         }
         self.announce();
+    }
+
+    /// Whether nothing has come for so long that whoever polls should let
+    /// others run: perhaps the peer is one of them.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_polls >= IDLE_POLLS
     }
 
     /// Packets that wait because the socket takes no more.

@@ -65,12 +65,22 @@ impl Progress {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A user polls: drives the engine.
+    /// A user polls: drives the engine, and then takes what it came for.
     #[inline]
-    pub(crate) fn poll(&self, engine: &mut Engine) {
+    pub(crate) fn poll<T>(
+        &self,
+        mut engine: MutexGuard<'_, Engine>,
+        take: impl FnOnce(&mut Engine) -> T,
+    ) -> T {
         self.note_poll();
         engine.progress(Acks::WithData);
-        self.wake_for_deadline(engine);
+        self.wake_for_deadline(&engine);
+        let taken = take(&mut engine);
+        if engine.is_idle() {
+            drop(engine);
+            thread::yield_now();
+        }
+        taken
     }
 
     /// A user polls and finds what it wants without driving.
@@ -141,7 +151,7 @@ impl Progress {
             }
             match idle_since {
                 Some(since) if since.elapsed() >= SPIN => return true,
-                Some(_) => std::hint::spin_loop(),
+                Some(_) => thread::yield_now(),
                 None => idle_since = Some(Instant::now()),
             }
         }
