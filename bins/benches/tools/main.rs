@@ -14,6 +14,7 @@
 //! | `table` | the figures, side by side |
 //! | `udp` | the ceiling, which belongs to `rxe-user` |
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 mod command;
@@ -60,7 +61,17 @@ struct Round {
     memory: f64,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tools: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let (mut json, mut pin) = (false, false);
     let mut rounds: u32 = 5;
     let mut arguments = std::env::args().skip(1);
