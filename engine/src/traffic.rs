@@ -258,6 +258,8 @@ impl<'a> Test<'a> {
                 failure => failure,
             })?;
         }
+        // The peer may still be at it while this side waits for the dialogue.
+        self.adapter.context.stop_polling();
         Ok(())
     }
 

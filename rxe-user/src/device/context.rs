@@ -308,6 +308,10 @@ impl Context for UserContext {
         port.progress.poll(port.lock(), |_| ());
     }
 
+    fn stop_polling(&self) {
+        self.inner.port.progress.take_over();
+    }
+
     fn async_fd(&self) -> BorrowedFd<'_> {
         self.inner.events.fd()
     }

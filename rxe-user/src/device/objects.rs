@@ -181,7 +181,7 @@ impl CompletionQueue for Cq {
     fn arm(&mut self, notify: Notify) {
         let progress = &self.handle.context.port.progress;
         progress.lock().nic.arm_cq(self.handle.id, notify);
-        progress.end_nap();
+        progress.take_over();
     }
 
     fn as_any(&self) -> &dyn Any {

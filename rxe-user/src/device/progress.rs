@@ -20,12 +20,18 @@ use super::channel::io_error;
 use super::port::{Engine, as_fds};
 use crate::transport::Acks;
 
-/// How long the thread leaves a port alone that somebody polls.
-const NAP: Duration = Duration::from_millis(2);
+/// How long the thread leaves a port alone that somebody polls. Each nap that
+/// finds them still at it doubles the next, because to wake up is to take the
+/// CPU from whoever spins; the longest is short of common ACK timeouts.
+const SHORTEST_NAP: Duration = Duration::from_millis(2);
+const LONGEST_NAP: Duration = Duration::from_millis(32);
 
 /// How long the thread looks for packets before it sleeps until one comes:
 /// waking up costs about as much.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// Looks that find nothing between two readings of the clock.
+const LOOKS_PER_CLOCK: u32 = 16;
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;
@@ -41,6 +47,8 @@ pub(crate) struct Progress {
     sleeps_until: AtomicU64,
     /// The thread naps because somebody polls.
     napping: AtomicBool,
+    /// Whoever polled has said that they stop.
+    released: AtomicBool,
     stop: AtomicBool,
     wake: EventFd,
 }
@@ -55,6 +63,7 @@ impl Progress {
             polls: AtomicU64::new(0),
             sleeps_until: AtomicU64::new(0),
             napping: AtomicBool::new(false),
+            released: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake,
         })
@@ -114,8 +123,9 @@ impl Progress {
         }
     }
 
-    /// A user is about to sleep: the thread has to take over now.
-    pub(crate) fn end_nap(&self) {
+    /// A user stops polling for a while: the thread has to take over now.
+    pub(crate) fn take_over(&self) {
+        self.released.store(true, Ordering::Relaxed);
         if self.napping.load(Ordering::Relaxed) {
             self.wake();
         }
@@ -129,13 +139,20 @@ impl Progress {
     /// The thread: serves while nobody polls, naps while somebody does.
     fn serve(&self) {
         let mut seen = self.polls.load(Ordering::Relaxed);
+        let mut nap = SHORTEST_NAP;
         while !self.stop.load(Ordering::Acquire) {
             let polls = self.polls.load(Ordering::Relaxed);
-            if polls != seen {
+            let released = self.released.swap(false, Ordering::Relaxed);
+            if polls != seen && !released {
                 seen = polls;
-                self.nap();
-            } else if self.drive(polls) {
-                self.sleep();
+                self.nap(nap);
+                nap = LONGEST_NAP.min(2 * nap);
+            } else {
+                seen = polls;
+                nap = SHORTEST_NAP;
+                if self.drive(polls) {
+                    self.sleep();
+                }
             }
         }
     }
@@ -144,14 +161,17 @@ impl Progress {
     /// user polls.
     fn drive(&self, seen: u64) -> bool {
         let mut idle_since: Option<Instant> = None;
+        let mut idle_looks = 0u32;
         while self.polls.load(Ordering::Relaxed) == seen && !self.stop.load(Ordering::Acquire) {
             if self.lock().progress(Acks::All) > 0 {
                 idle_since = None;
                 continue;
             }
+            idle_looks = idle_looks.wrapping_add(1);
             match idle_since {
+                Some(_) if !idle_looks.is_multiple_of(LOOKS_PER_CLOCK) => thread::yield_now(),
                 Some(since) if since.elapsed() >= SPIN => return true,
-                Some(_) => thread::yield_now(),
+                Some(_) => {}
                 None => idle_since = Some(Instant::now()),
             }
         }
@@ -159,9 +179,9 @@ impl Progress {
     }
 
     /// Leaves the port to whoever polls.
-    fn nap(&self) {
+    fn nap(&self, time: Duration) {
         self.napping.store(true, Ordering::Relaxed);
-        self.wait(Some(NAP), false, false);
+        self.wait(Some(time), false, false);
         self.napping.store(false, Ordering::Relaxed);
     }
 

@@ -28,8 +28,4 @@ impl EventQueue {
     pub(crate) fn next(&mut self) -> Option<AsyncEvent> {
         self.events.pop_front()
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
 }

@@ -135,6 +135,11 @@ pub trait Context: Send + Sync {
     /// provider has nothing to do.
     fn progress(&self);
 
+    /// Says that the caller, who has polled, does something else for a while.
+    /// A provider whose work is done by whoever polls then sees to it by
+    /// itself at once, rather than after noticing; others do nothing.
+    fn stop_polling(&self) {}
+
     /// Readable when [`Self::next_async_event`] has something to tell.
     fn async_fd(&self) -> BorrowedFd<'_>;
 

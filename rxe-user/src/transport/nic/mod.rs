@@ -174,12 +174,6 @@ impl Nic {
         self.shared.events.next()
     }
 
-    /// Whether events wait.
-    #[must_use]
-    pub fn has_events(&self) -> bool {
-        !self.shared.events.is_empty()
-    }
-
     /// Whether a queue pair waits for acknowledgements.
     #[must_use]
     pub fn has_in_flight(&self, qpn: u32) -> bool {

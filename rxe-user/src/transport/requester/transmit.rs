@@ -12,8 +12,12 @@ use crate::wire::{
     Service,
 };
 
-/// Packets without an acknowledge request after which one is due, as rxe does.
+/// Packets without an acknowledge request after which one is due at the
+/// latest, as rxe does.
 const ACK_REQUEST_INTERVAL: u32 = 64;
+
+/// Acknowledge requests per window, so that it moves on before it is full.
+const ACK_REQUESTS_PER_WINDOW: u32 = 4;
 
 /// Bytes that pad and ICRC add.
 const TRAILER: usize = 3 + 4;
@@ -260,11 +264,12 @@ impl Requester {
     fn asks_for_ack(&self, operation: Operation, wqe: &SendWqe) -> bool {
         let stalls_after = (self.send.diff(self.una) + 1) as u32 >= self.limits.window;
         let resent_to_the_end = self.send + 1 == self.nxt;
+        let interval = ACK_REQUEST_INTERVAL.min(self.limits.window / ACK_REQUESTS_PER_WINDOW);
         operation.is_end()
             || wqe.awaits_response()
             || stalls_after
             || resent_to_the_end
-            || self.since_ack_request >= ACK_REQUEST_INTERVAL
+            || self.since_ack_request >= interval
     }
 
     /// Brings the cursor up when acknowledgements have overtaken what is
