@@ -3,13 +3,13 @@
 //!
 //! No clock, no socket, no thread: the time is an argument, packets come from
 //! and go to a [`crate::link::Link`] in other hands, and memory is reached
-//! only through the key-checked [`memory::MemoryTable`].
+//! only through the key-checked `memory::MemoryTable`.
 //!
 //! - [`Nic`]: all objects of one device; the receive pipeline and the scheduler.
-//! - [`requester`]: segmentation, acknowledgements, retries (RC, UC, UD).
-//! - [`responder`]: checks, placement, NAKs, read responses (RC).
-//! - [`datagram`], [`unreliable`]: the receiving halves of UD and UC.
-//! - [`attributes`]: which attribute which state transition takes.
+//! - `requester`: segmentation, acknowledgements, retries (RC, UC, UD).
+//! - `responder`: checks, placement, NAKs, read responses (RC).
+//! - `datagram`, `unreliable`: the receiving halves of UD and UC.
+//! - `attributes`: which attribute which state transition takes.
 
 #![forbid(unsafe_code)]
 
