@@ -7,12 +7,12 @@ use verbs_sys::memory::MemoryRange;
 use verbs_sys::{
     AccessFlags, AddressHandle, AddressVector, AsyncEvent, AtomicCapability, CompletionChannel,
     CompletionQueue, Context, CqInit, Device, DeviceAttributes, EventSource, GidEntry, GidType,
-    LinkLayer, MemoryRegion, PathMtu, PortAttributes, PortState, ProtectionDomain, QpInit,
-    QueuePair, Result, SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
+    LinkLayer, MemoryRegion, MemoryWindow, PathMtu, PortAttributes, PortState, ProtectionDomain,
+    QpInit, QueuePair, Result, SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
 };
 
 use super::channel::{Channel, Mailbox};
-use super::objects::{Cq, Domain, Qp, Region, Srq};
+use super::objects::{Cq, Domain, Qp, Region, Srq, Window};
 use super::port::{Engine, Port};
 use super::{UserDevice, path_mtu};
 use crate::transport::{NicLimits, QpSettings, RoutedAddress};
@@ -120,6 +120,7 @@ impl Context for UserContext {
             max_cq: limits.max_cq,
             max_cqe: limits.max_cqe,
             max_mr: limits.max_mr,
+            max_mw: limits.max_mw,
             max_pd: limits.max_pd,
             max_qp_rd_atom: limits.max_rd_atomic.into(),
             max_res_rd_atom: limits.max_qp.saturating_mul(limits.max_rd_atomic.into()),
@@ -216,6 +217,12 @@ impl Context for UserContext {
             .nic
             .register(domain.id(), range, access)?;
         Ok(Box::new(Region::new(domain, keys, addr, len)))
+    }
+
+    fn alloc_window(&self, pd: &dyn ProtectionDomain) -> Result<Box<dyn MemoryWindow>> {
+        let domain = self.domain(pd)?;
+        let rkey = self.inner.port.lock().nic.alloc_window(domain.id())?;
+        Ok(Box::new(Window::new(domain, rkey)))
     }
 
     fn create_comp_channel(&self) -> Result<Arc<dyn CompletionChannel>> {

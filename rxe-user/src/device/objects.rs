@@ -5,9 +5,9 @@ use std::any::Any;
 use std::sync::{Arc, MutexGuard};
 
 use verbs_sys::{
-    Completion, CompletionQueue, EventSource, MemoryRegion, Notify, PostError, ProtectionDomain,
-    QpAttributes, QpCapabilities, QpInit, QpType, QueuePair, ReceiveRequest, Result, SendRequest,
-    SharedReceiveQueue,
+    Completion, CompletionQueue, EventSource, MemoryRegion, MemoryWindow, Notify, PostError,
+    ProtectionDomain, QpAttributes, QpCapabilities, QpInit, QpType, QueuePair, ReceiveRequest,
+    Result, SendRequest, SharedReceiveQueue,
 };
 
 use super::context::Inner;
@@ -83,8 +83,13 @@ impl Region {
 }
 
 impl Drop for Region {
+    /// Who drops a region means to end all access to it. So the windows that
+    /// are bound to it become free; keeping the region alive for them would
+    /// leave its memory open to the peer.
     fn drop(&mut self) {
-        let released = self.domain.context.lock().nic.deregister(self.keys.lkey);
+        let nic = &mut self.domain.context.lock().nic;
+        nic.unbind_windows(self.keys.lkey);
+        let released = nic.deregister(self.keys.lkey);
         debug_assert!(
             released.is_ok(),
             "a region is registered until it is dropped"
@@ -107,6 +112,34 @@ impl MemoryRegion for Region {
 
     fn len(&self) -> u64 {
         self.len
+    }
+}
+
+/// A memory window.
+pub(crate) struct Window {
+    domain: Arc<DomainHandle>,
+    rkey: u32,
+}
+
+impl Window {
+    pub(crate) fn new(domain: &Domain, rkey: u32) -> Self {
+        Self {
+            domain: Arc::clone(&domain.handle),
+            rkey,
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        let released = self.domain.context.lock().nic.dealloc_window(self.rkey);
+        debug_assert!(released.is_ok(), "a window exists until it is dropped");
+    }
+}
+
+impl MemoryWindow for Window {
+    fn rkey(&self) -> u32 {
+        self.rkey
     }
 }
 

@@ -1,7 +1,15 @@
 //! Protection domains and the key table: the only way to a consumer's memory.
 //!
-//! Keys are random 32-bit numbers, the same for local and remote use. Every
-//! access is checked against key, domain, rights and bounds (IBTA 10.6, 9.7.4.1.4).
+//! A key is an index of 24 bits and a tag of 8 bits (as `ibv_bind_mw`
+//! has it). Of a region all 32 bits are random, and the same for local and
+//! remote use; of a window the index is random, and the consumer chooses the
+//! tag. No two objects have the same index. Every access is checked against
+//! key, domain, rights and bounds (IBTA 10.6, 9.7.4.1.4).
+//!
+//! - [`mod@self`]: domains, regions, and every access.
+//! - [`windows`]: memory windows: binding, invalidation, access through them.
+
+mod windows;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,6 +17,8 @@ use std::sync::atomic::Ordering;
 
 use verbs_sys::memory::MemoryRange;
 use verbs_sys::{AccessFlags, Result, Sge, VerbsError};
+
+use windows::Window;
 
 /// Identifies a protection domain of a NIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,7 +37,14 @@ pub struct Keys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AccessDenied;
 
-/// Keys are random already, so they are their own hash.
+/// The queue pair that an access comes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accessor {
+    pub(crate) pd: PdId,
+    pub(crate) qpn: u32,
+}
+
+/// Indices are random already, so they are their own hash.
 #[derive(Default)]
 pub(crate) struct KeyHasher(u64);
 
@@ -42,19 +59,35 @@ impl Hasher for KeyHasher {
         }
     }
 
-    fn write_u32(&mut self, key: u32) {
+    fn write_u32(&mut self, index: u32) {
         // The table takes its bucket from the low bits and its tag from the high ones.
-        self.0 = u64::from(key) | u64::from(key) << 32;
+        self.0 = u64::from(index) | u64::from(index) << (u64::BITS - INDEX_BITS);
     }
 }
 
+/// Bits of a key that name an object.
+const INDEX_BITS: u32 = 24;
+
+/// The part of a key that names the object.
+#[inline]
+fn index(key: u32) -> u32 {
+    key >> (u32::BITS - INDEX_BITS)
+}
+
+/// Objects by the index in their keys.
+type ByIndex<T> = HashMap<u32, T, BuildHasherDefault<KeyHasher>>;
+
 #[derive(Debug)]
 struct Region {
+    /// With the tag.
+    key: u32,
     range: MemoryRange,
     pd: PdId,
     access: AccessFlags,
     /// Address of the first byte as users of the key count it.
     base: u64,
+    /// Windows that are bound to it.
+    windows: u32,
 }
 
 impl Region {
@@ -68,10 +101,11 @@ impl Region {
     }
 }
 
-/// All domains and registrations of a NIC.
+/// All domains, registrations and windows of a NIC.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryTable {
-    regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
+    regions: ByIndex<Region>,
+    windows: ByIndex<Window>,
     /// Objects per domain; `None` is a free slot.
     domains: Vec<Option<usize>>,
 }
@@ -150,26 +184,21 @@ impl MemoryTable {
                 expected: "LOCAL_WRITE with REMOTE_WRITE or REMOTE_ATOMIC".into(),
             });
         }
-        let key = loop {
-            let key = random();
-            if key != 0 && !self.regions.contains_key(&key) {
-                break key;
-            }
-        };
+        let key = self.free_key(&mut random);
         let base = if access.contains(AccessFlags::ZERO_BASED) {
             0
         } else {
             range.addr()
         };
-        self.regions.insert(
+        let region = Region {
             key,
-            Region {
-                range,
-                pd,
-                access,
-                base,
-            },
-        );
+            range,
+            pd,
+            access,
+            base,
+            windows: 0,
+        };
+        self.regions.insert(index(key), region);
         self.add_pd_user(pd);
         let rkey = if access.intersects(AccessFlags::REMOTE) {
             key
@@ -179,40 +208,67 @@ impl MemoryTable {
         Ok(Keys { lkey: key, rkey })
     }
 
+    /// A key whose index no other object has.
+    fn free_key(&self, random: &mut impl FnMut() -> u32) -> u32 {
+        loop {
+            let key = random();
+            let index = index(key);
+            if index != 0
+                && !self.regions.contains_key(&index)
+                && !self.windows.contains_key(&index)
+            {
+                return key;
+            }
+        }
+    }
+
+    /// Refused while windows are bound to the region (IBTA 10.6).
     pub(crate) fn deregister(&mut self, lkey: u32) -> Result<()> {
-        let region = self
-            .regions
-            .remove(&lkey)
-            .ok_or(VerbsError::ForeignObject {
+        let region = self.region(lkey).ok_or(VerbsError::ForeignObject {
+            what: "memory region",
+        })?;
+        if region.windows > 0 {
+            return Err(VerbsError::Busy {
                 what: "memory region",
-            })?;
-        self.remove_pd_user(region.pd);
+                user: "a memory window bound to it",
+            });
+        }
+        let pd = region.pd;
+        self.regions.remove(&index(lkey));
+        self.remove_pd_user(pd);
         Ok(())
+    }
+
+    #[inline]
+    fn region(&self, key: u32) -> Option<&Region> {
+        self.regions
+            .get(&index(key))
+            .filter(|region| region.key == key)
     }
 
     /// Checks a peer's access (IBTA 9.7.4.1.4): key, domain, right, bounds.
     pub(crate) fn check_remote(
         &self,
-        pd: PdId,
+        by: Accessor,
         rkey: u32,
         va: u64,
         len: u64,
         right: AccessFlags,
     ) -> Result<(), AccessDenied> {
-        self.remote(pd, rkey, va, len, right).map(|_| ())
+        self.remote(by, rkey, va, len, right).map(|_| ())
     }
 
     /// Writes a peer's bytes.
     #[inline]
     pub(crate) fn write_remote(
         &self,
-        pd: PdId,
+        by: Accessor,
         rkey: u32,
         va: u64,
         bytes: &[u8],
     ) -> Result<(), AccessDenied> {
         let right = AccessFlags::REMOTE_WRITE;
-        let (region, offset) = self.remote(pd, rkey, va, bytes.len() as u64, right)?;
+        let (region, offset) = self.remote(by, rkey, va, bytes.len() as u64, right)?;
         region
             .range
             .buffer()
@@ -224,13 +280,13 @@ impl MemoryTable {
     #[inline]
     pub(crate) fn read_remote(
         &self,
-        pd: PdId,
+        by: Accessor,
         rkey: u32,
         va: u64,
         bytes: &mut [u8],
     ) -> Result<(), AccessDenied> {
         let right = AccessFlags::REMOTE_READ;
-        let (region, offset) = self.remote(pd, rkey, va, bytes.len() as u64, right)?;
+        let (region, offset) = self.remote(by, rkey, va, bytes.len() as u64, right)?;
         region
             .range
             .buffer()
@@ -241,12 +297,12 @@ impl MemoryTable {
     /// Runs a peer's atomic on 8 aligned bytes and returns their value before.
     pub(crate) fn atomic_remote(
         &self,
-        pd: PdId,
+        by: Accessor,
         rkey: u32,
         va: u64,
         operation: AtomicOperation,
     ) -> Result<u64, AccessDenied> {
-        let (region, offset) = self.remote(pd, rkey, va, 8, AccessFlags::REMOTE_ATOMIC)?;
+        let (region, offset) = self.remote(by, rkey, va, 8, AccessFlags::REMOTE_ATOMIC)?;
         region
             .range
             .buffer()
@@ -328,7 +384,7 @@ impl MemoryTable {
                 continue;
             }
             let len = (length - skip).min(wanted);
-            let region = self.regions.get(&sge.lkey).ok_or(AccessDenied)?;
+            let region = self.region(sge.lkey).ok_or(AccessDenied)?;
             if region.pd != pd || !region.access.contains(right) {
                 return Err(AccessDenied);
             }
@@ -348,14 +404,16 @@ impl MemoryTable {
     #[inline]
     fn remote(
         &self,
-        pd: PdId,
+        by: Accessor,
         rkey: u32,
         va: u64,
         len: u64,
         right: AccessFlags,
     ) -> Result<(&Region, usize), AccessDenied> {
-        let region = self.regions.get(&rkey).ok_or(AccessDenied)?;
-        if region.pd != pd || !region.access.contains(right) {
+        let Some(region) = self.region(rkey) else {
+            return self.through_window(by, rkey, va, len, right);
+        };
+        if region.pd != by.pd || !region.access.contains(right) {
             return Err(AccessDenied);
         }
         let offset = region.offset(va, len).ok_or(AccessDenied)?;

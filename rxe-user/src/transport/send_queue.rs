@@ -65,6 +65,7 @@ impl SendWqe {
             SendOp::CompareSwap { .. } => WcOpcode::CompareSwap,
             SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
             SendOp::LocalInvalidate { .. } => WcOpcode::LocalInvalidate,
+            SendOp::BindWindow { .. } => WcOpcode::BindWindow,
         }
     }
 }
@@ -246,22 +247,22 @@ pub(crate) fn too_many_sges(seen: usize, max: usize) -> VerbsError {
 
 /// Which operation which service has (IBTA table 37).
 fn check_service(qp_type: QpType, op: &SendOp) -> Result<()> {
-    let operation = match op {
-        SendOp::Send | SendOp::SendImm { .. } => return Ok(()),
-        SendOp::Write { .. } | SendOp::WriteImm { .. } => match qp_type {
-            QpType::Ud => "RDMA Write",
-            _ => return Ok(()),
-        },
-        SendOp::SendInvalidate { .. } => "Send with invalidate",
-        SendOp::Read { .. } => "RDMA Read",
-        SendOp::CompareSwap { .. } => "Compare and Swap",
-        SendOp::FetchAdd { .. } => "Fetch and Add",
-        SendOp::LocalInvalidate { .. } => "Local Invalidate",
+    let connected = qp_type != QpType::Ud;
+    let reliable = matches!(qp_type, QpType::Rc | QpType::XrcSend);
+    let (operation, possible) = match op {
+        SendOp::Send | SendOp::SendImm { .. } => ("Send", true),
+        SendOp::Write { .. } | SendOp::WriteImm { .. } => ("RDMA Write", connected),
+        SendOp::SendInvalidate { .. } => ("Send with invalidate", reliable),
+        SendOp::Read { .. } => ("RDMA Read", reliable),
+        SendOp::CompareSwap { .. } => ("Compare and Swap", reliable),
+        SendOp::FetchAdd { .. } => ("Fetch and Add", reliable),
+        SendOp::LocalInvalidate { .. } => ("Local Invalidate", connected),
+        SendOp::BindWindow { .. } => ("Bind Memory Window", connected),
     };
-    match qp_type {
-        QpType::Rc | QpType::XrcSend => Ok(()),
-        _ => Err(VerbsError::UnsupportedOperation { qp_type, operation }),
+    if possible {
+        return Ok(());
     }
+    Err(VerbsError::UnsupportedOperation { qp_type, operation })
 }
 
 fn destination(qp_type: QpType, request: &SendRequest<'_>) -> Result<Option<UdDestination>> {
@@ -298,7 +299,7 @@ fn packets(qp_type: QpType, op: &SendOp, length: u64, path_mtu: PathMtu) -> Resu
         })
     };
     match op {
-        SendOp::LocalInvalidate { .. } => Ok(0),
+        SendOp::LocalInvalidate { .. } | SendOp::BindWindow { .. } => Ok(0),
         SendOp::CompareSwap { remote, .. } | SendOp::FetchAdd { remote, .. } => {
             if length != 8 {
                 return invalid("length of an atomic", length.to_string(), "8".into());
@@ -448,7 +449,9 @@ mod tests {
             (QpType::Uc, SendOp::Read { remote }, false),
             (QpType::Uc, SendOp::SendInvalidate { rkey: 1 }, false),
             (QpType::Ud, SendOp::SendImm { imm: 1 }, true),
+            (QpType::Uc, SendOp::LocalInvalidate { key: 1 }, true),
             (QpType::Ud, SendOp::Write { remote }, false),
+            (QpType::Ud, SendOp::LocalInvalidate { key: 1 }, false),
             (QpType::Rc, SendOp::FetchAdd { remote, add: 1 }, true),
         ];
         for (qp_type, op, possible) in table {

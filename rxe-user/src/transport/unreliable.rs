@@ -162,7 +162,7 @@ impl UnreliableReceiver {
         if len > 0 {
             shared
                 .memory
-                .write_remote(identity.pd, target.rkey, target.va, payload)
+                .write_remote(identity.accessor(), target.rkey, target.va, payload)
                 .map_err(|_| Dropped)?;
         }
         target.va = target.va.wrapping_add(len);

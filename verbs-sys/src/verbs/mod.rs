@@ -20,9 +20,10 @@ pub use gid::{Gid, GidEntry, GidType};
 pub use path_mtu::PathMtu;
 pub use provider::{
     AddressHandle, CompletionChannel, CompletionQueue, Context, CqInit, Device, MemoryRegion,
-    Notify, ProtectionDomain, QueuePair, SharedReceiveQueue, SrqInit, XrcDomain,
+    MemoryWindow, Notify, ProtectionDomain, QueuePair, SharedReceiveQueue, SrqInit, XrcDomain,
 };
 pub use qp::{AddressVector, AttributeMask, QpAttributes, QpCapabilities, QpInit, QpState, QpType};
 pub use work::{
     Gather, ReceiveRequest, RemoteAddress, SendFlags, SendOp, SendRequest, Sge, UdTarget,
+    WindowBinding,
 };

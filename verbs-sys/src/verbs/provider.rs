@@ -85,6 +85,15 @@ pub trait Context: Send + Sync {
         access: AccessFlags,
     ) -> Result<Box<dyn MemoryRegion>>;
 
+    /// Makes a type-2 memory window, which is bound by
+    /// [`SendOp::BindWindow`](super::SendOp::BindWindow) (`ibv_alloc_mw` with
+    /// `IBV_MW_TYPE_2`). Windows of type 1 aren't in this interface.
+    ///
+    /// # Errors
+    /// `Exhausted` at the device's limit, `Unsupported` when the device has
+    /// no windows.
+    fn alloc_window(&self, pd: &dyn ProtectionDomain) -> Result<Box<dyn MemoryWindow>>;
+
     /// Makes a channel that completion queues notify (`ibv_create_comp_channel`).
     ///
     /// # Errors
@@ -159,7 +168,8 @@ pub trait XrcDomain: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Registered memory.
+/// Registered memory. Dropping it ends all access to it, that through memory
+/// windows as well: those that are bound to it become free.
 pub trait MemoryRegion: Send + Sync {
     /// Key for own work requests.
     fn lkey(&self) -> u32;
@@ -173,6 +183,15 @@ pub trait MemoryRegion: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// A memory window of type 2: a key for a part of a region that can be
+/// revoked at little cost (IBTA 10.6). Dropped, it is unbound.
+pub trait MemoryWindow: Send + Sync {
+    /// The key as allocated; no access is possible with it. Its upper 24 bits
+    /// name the window and stay; the low 8 bits come with each binding, see
+    /// [`WindowBinding::rkey`](super::WindowBinding::rkey).
+    fn rkey(&self) -> u32;
 }
 
 /// Where completion queues announce completions.

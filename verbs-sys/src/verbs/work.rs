@@ -1,6 +1,6 @@
 //! Work requests.
 
-use super::AddressHandle;
+use super::{AccessFlags, AddressHandle};
 
 /// `struct ibv_sge`: one piece of registered memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +32,44 @@ pub struct RemoteAddress {
     pub rkey: u32,
 }
 
+/// What a type-2 memory window is bound to, and how (`struct ibv_mw_bind_info`
+/// and the keys of `IBV_WR_BIND_MW` in `struct ibv_send_wr`).
+///
+/// The window is bound to the queue pair that executes the request: access
+/// through another one is refused (type 2B, IBTA 10.6). It has to be free,
+/// that is never bound or invalidated since; its domain and the region's are
+/// the queue pair's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowBinding {
+    /// A key of the window ([`MemoryWindow::rkey`](super::MemoryWindow::rkey));
+    /// the low 8 bits don't matter.
+    pub window: u32,
+    /// The low 8 bits of the new key, of the consumer's choice: another one
+    /// for each binding keeps the old key from coming back to life.
+    pub tag: u8,
+    /// Local key of the region: one with [`AccessFlags::MW_BIND`] and without
+    /// [`AccessFlags::ZERO_BASED`].
+    pub lkey: u32,
+    /// Virtual address of the first byte, inside the region.
+    pub addr: u64,
+    /// Bytes, at least 1.
+    pub length: u64,
+    /// What the peer may do: any of [`AccessFlags::REMOTE`], where write and
+    /// atomics need [`AccessFlags::LOCAL_WRITE`] of the region, but no remote
+    /// right of it. With [`AccessFlags::ZERO_BASED`] the remote address of the
+    /// first byte is 0. Other flags mean nothing here.
+    pub access: AccessFlags,
+}
+
+impl WindowBinding {
+    /// The key that the peer uses once the request has completed: the
+    /// window's upper 24 bits and the tag.
+    #[must_use]
+    pub fn rkey(&self) -> u32 {
+        self.window & !0xff | u32::from(self.tag)
+    }
+}
+
 /// `enum ibv_wr_opcode` with the operands of each operation.
 ///
 /// Immediate data is the number that travels big-endian.
@@ -45,7 +83,8 @@ pub enum SendOp {
     Send,
     /// Send with immediate data.
     SendImm { imm: u32 },
-    /// Send and invalidate an rkey of the peer.
+    /// Send and invalidate an rkey of the peer: that of a memory window which
+    /// is bound to the receiving queue pair.
     SendInvalidate { rkey: u32 },
     /// RDMA Write.
     Write { remote: RemoteAddress },
@@ -61,8 +100,10 @@ pub enum SendOp {
     },
     /// Atomic fetch and add of 8 bytes.
     FetchAdd { remote: RemoteAddress, add: u64 },
-    /// Invalidate an own key.
+    /// Invalidate the key of a memory window that is bound to this queue pair.
     LocalInvalidate { key: u32 },
+    /// Bind a type-2 memory window (`IBV_WR_BIND_MW`).
+    BindWindow { binding: WindowBinding },
 }
 
 bitflags::bitflags! {

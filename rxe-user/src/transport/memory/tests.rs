@@ -2,6 +2,8 @@ use verbs_sys::memory::Buffer;
 
 use super::*;
 
+mod windows;
+
 struct Fixture {
     table: MemoryTable,
     pd: PdId,
@@ -23,6 +25,16 @@ fn fixture(access: AccessFlags) -> Fixture {
     }
 }
 
+impl Fixture {
+    /// A queue pair of the domain.
+    fn by(&self) -> Accessor {
+        Accessor {
+            pd: self.pd,
+            qpn: 7,
+        }
+    }
+}
+
 fn all() -> AccessFlags {
     AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE
 }
@@ -33,7 +45,7 @@ fn bounds_hold_at_both_ends_and_at_the_end_of_the_address_space() {
     let start = f.buffer.addr() + 64;
     let check = |va, len| {
         f.table
-            .check_remote(f.pd, f.keys.rkey, va, len, AccessFlags::REMOTE_READ)
+            .check_remote(f.by(), f.keys.rkey, va, len, AccessFlags::REMOTE_READ)
     };
     assert_eq!(check(start, 128), Ok(()));
     assert_eq!(check(start + 127, 1), Ok(()));
@@ -58,24 +70,33 @@ fn key_domain_and_right_are_checked() {
     let (start, rkey) = (f.buffer.addr() + 64, f.keys.rkey);
     let other = f.table.alloc_pd();
     let write = AccessFlags::REMOTE_WRITE;
-    assert_eq!(f.table.check_remote(f.pd, rkey, start, 1, write), Ok(()));
+    assert_eq!(f.table.check_remote(f.by(), rkey, start, 1, write), Ok(()));
     assert_eq!(
-        f.table.check_remote(f.pd, rkey ^ 1, start, 1, write),
+        f.table.check_remote(f.by(), rkey ^ 1, start, 1, write),
         Err(AccessDenied)
     );
     assert_eq!(
-        f.table.check_remote(other, rkey, start, 1, write),
+        f.table.check_remote(
+            Accessor {
+                pd: other,
+                ..f.by()
+            },
+            rkey,
+            start,
+            1,
+            write
+        ),
         Err(AccessDenied)
     );
     for right in [AccessFlags::REMOTE_READ, AccessFlags::REMOTE_ATOMIC] {
         assert_eq!(
-            f.table.check_remote(f.pd, rkey, start, 1, right),
+            f.table.check_remote(f.by(), rkey, start, 1, right),
             Err(AccessDenied)
         );
     }
     f.table.deregister(f.keys.lkey).unwrap();
     assert_eq!(
-        f.table.check_remote(f.pd, rkey, start, 1, write),
+        f.table.check_remote(f.by(), rkey, start, 1, write),
         Err(AccessDenied)
     );
 }
@@ -90,11 +111,11 @@ fn a_region_without_remote_rights_has_no_rkey() {
 fn zero_based_regions_count_from_zero() {
     let f = fixture(all() | AccessFlags::ZERO_BASED);
     f.table
-        .write_remote(f.pd, f.keys.rkey, 120, &[7; 8])
+        .write_remote(f.by(), f.keys.rkey, 120, &[7; 8])
         .unwrap();
     assert_eq!(f.buffer.load_u8(64 + 127), Ok(7));
     assert_eq!(
-        f.table.write_remote(f.pd, f.keys.rkey, 121, &[7; 8]),
+        f.table.write_remote(f.by(), f.keys.rkey, 121, &[7; 8]),
         Err(AccessDenied)
     );
 }
@@ -166,7 +187,7 @@ fn lists_skip_split_and_ignore_empty_elements() {
 fn atomics_return_the_value_before() {
     let f = fixture(all());
     let va = f.buffer.addr() + 64;
-    let run = |operation| f.table.atomic_remote(f.pd, f.keys.rkey, va, operation);
+    let run = |operation| f.table.atomic_remote(f.by(), f.keys.rkey, va, operation);
     assert_eq!(run(AtomicOperation::FetchAdd { add: u64::MAX }), Ok(0));
     assert_eq!(
         run(AtomicOperation::FetchAdd { add: 2 }),
@@ -191,7 +212,7 @@ fn atomics_return_the_value_before() {
     );
     assert_eq!(run(AtomicOperation::FetchAdd { add: 0 }), Ok(5));
     let outside = f.table.atomic_remote(
-        f.pd,
+        f.by(),
         f.keys.rkey,
         va + 124,
         AtomicOperation::FetchAdd { add: 0 },
@@ -223,11 +244,11 @@ fn bad_registrations_are_refused() {
             .register(f.pd, empty, AccessFlags::LOCAL_WRITE, || 1)
             .is_err()
     );
-    let mut proposals = [0, f.keys.lkey, 77].into_iter();
+    let mut proposals = [0, 0xff, f.keys.lkey ^ 1, 0x7700].into_iter();
     let range = f.buffer.range(0..8).unwrap();
     let keys = f
         .table
         .register(f.pd, range, all(), || proposals.next().unwrap())
         .unwrap();
-    assert_eq!(keys.lkey, 77, "neither 0 nor one in use");
+    assert_eq!(keys.lkey, 0x7700, "an index neither 0 nor in use");
 }

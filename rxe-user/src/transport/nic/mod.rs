@@ -44,6 +44,8 @@ pub struct NicLimits {
     pub max_cqe: u32,
     /// Memory regions.
     pub max_mr: u32,
+    /// Memory windows.
+    pub max_mw: u32,
     /// Protection domains.
     pub max_pd: u32,
     /// Shared receive queues.
@@ -62,6 +64,7 @@ impl Default for NicLimits {
             max_cq: 1 << 16,
             max_cqe: 1 << 22,
             max_mr: 1 << 20,
+            max_mw: 1 << 20,
             max_pd: 1 << 16,
             max_srq: 1 << 16,
             max_rd_atomic: 128,

@@ -45,9 +45,34 @@ impl Nic {
     /// Ends a registration. Packets that still use the key are refused.
     ///
     /// # Errors
-    /// `ForeignObject` when there is no such key.
+    /// `ForeignObject` when there is no such key, `Busy` while memory windows
+    /// are bound to the region.
     pub fn deregister(&mut self, lkey: u32) -> Result<()> {
         self.shared.memory.deregister(lkey)
+    }
+
+    /// Makes the memory windows free that are bound to a region, so that it
+    /// can be deregistered.
+    pub fn unbind_windows(&mut self, lkey: u32) {
+        self.shared.memory.unbind_region(lkey);
+    }
+
+    /// Makes a memory window and returns its key; work requests bind it.
+    ///
+    /// # Errors
+    /// `Exhausted` at the limit.
+    pub fn alloc_window(&mut self, pd: PdId) -> Result<u32> {
+        let limit = self.config.limits.max_mw;
+        within("memory windows", self.shared.memory.windows(), limit)?;
+        Ok(self.shared.memory.alloc_window(pd, &mut self.random))
+    }
+
+    /// Releases a memory window. Packets that still use its key are refused.
+    ///
+    /// # Errors
+    /// `ForeignObject` when there is no such window.
+    pub fn dealloc_window(&mut self, rkey: u32) -> Result<()> {
+        self.shared.memory.dealloc_window(rkey)
     }
 
     /// Makes a completion queue.
@@ -193,7 +218,8 @@ impl Nic {
         Ok(self.qps.len() as u32 - 1)
     }
 
-    /// Releases a queue pair. Its completions that nobody has fetched go too.
+    /// Releases a queue pair. Its completions that nobody has fetched go too,
+    /// and memory windows that are bound to it become free.
     pub fn destroy_qp(&mut self, qpn: u32) {
         let slot = qpn & (SLOTS - 1);
         if self.qp(qpn).is_err() {
@@ -203,6 +229,7 @@ impl Nic {
             return;
         };
         let settings = qp.settings;
+        self.shared.memory.unbind_queue_pair(qpn);
         self.shared.memory.remove_pd_user(settings.pd);
         for cq in [settings.send_cq, settings.recv_cq] {
             self.shared.cqs.purge(cq, qpn);

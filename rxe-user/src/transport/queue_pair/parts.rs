@@ -6,7 +6,7 @@ use crate::link::Route;
 use crate::transport::completion::CqTable;
 use crate::transport::counters::Counters;
 use crate::transport::events::EventQueue;
-use crate::transport::memory::{MemoryTable, PdId};
+use crate::transport::memory::{Accessor, MemoryTable, PdId};
 use crate::transport::srq::SrqTable;
 use crate::transport::{CqId, SrqId};
 
@@ -33,6 +33,14 @@ pub(crate) struct Identity {
 impl Identity {
     pub(crate) fn is_reliable(&self) -> bool {
         self.qp_type == QpType::Rc
+    }
+
+    /// As whom its peer accesses memory.
+    pub(crate) fn accessor(&self) -> Accessor {
+        Accessor {
+            pd: self.pd,
+            qpn: self.qpn,
+        }
     }
 }
 

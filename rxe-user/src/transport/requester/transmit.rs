@@ -56,7 +56,7 @@ impl Requester {
                 Next::Request(wqe) => wqe,
             };
             if wqe.packets == 0 {
-                self.execute_locally(identity, shared)?;
+                self.execute_locally(identity, &wqe, shared)?;
                 continue;
             }
             if !tx.has_room(connection.path_mtu.bytes() as usize + MAX_HEADER_LEN + TRAILER) {
@@ -165,10 +165,27 @@ impl Requester {
         }
     }
 
-    /// Runs a request that sends nothing. No key of this NIC can be
-    /// invalidated on its own: ordinary regions never can (IBTA 10.6.5).
-    fn execute_locally(&mut self, identity: &Identity, shared: &mut Shared) -> Result<(), Fault> {
-        Err(self.fail_head(identity, WcStatus::MemoryWindowBindError, 0, shared))
+    /// Runs a request that sends nothing; all earlier ones have completed.
+    fn execute_locally(
+        &mut self,
+        identity: &Identity,
+        wqe: &SendWqe,
+        shared: &mut Shared,
+    ) -> Result<(), Fault> {
+        let (by, memory) = (identity.accessor(), &mut shared.memory);
+        let result = match &wqe.op {
+            SendOp::BindWindow { binding } => memory.bind(by, binding),
+            SendOp::LocalInvalidate { key } => memory.invalidate(by, *key),
+            // Has packets, at least one.
+            _ => Ok(()),
+        };
+        if result.is_err() {
+            let status = WcStatus::MemoryWindowBindError;
+            return Err(self.fail_head(identity, status, 0, shared));
+        }
+        self.cursor += 1;
+        self.complete_head(identity, WcStatus::Success, 0, shared);
+        Ok(())
     }
 
     /// The request at the cursor can't be executed. It fails once all earlier
@@ -324,8 +341,8 @@ fn operation(wqe: &SendWqe, packet: u32) -> Operation {
         SendOp::Read { .. } => O::ReadRequest,
         SendOp::CompareSwap { .. } => O::CompareSwap,
         SendOp::FetchAdd { .. } => O::FetchAdd,
-        // Sends no packet; `transmit` executes it before it gets here.
-        SendOp::LocalInvalidate { .. } => O::SendOnly,
+        // Send no packet; `transmit` executes them before they get here.
+        SendOp::LocalInvalidate { .. } | SendOp::BindWindow { .. } => O::SendOnly,
     }
 }
 

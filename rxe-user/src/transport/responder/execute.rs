@@ -78,9 +78,12 @@ impl Responder {
             return Ok(());
         }
         self.message = Message::None;
-        if packet.ieth().is_some() {
-            // Ordinary regions can't be invalidated by a peer (IBTA 9.4.1.1.3).
-            return Err(Refusal::InvalidateFailed);
+        if let Some(ieth) = packet.ieth() {
+            // Only windows of this queue pair can be (IBTA 9.4.1.1.3).
+            shared
+                .memory
+                .invalidate(identity.accessor(), ieth.rkey)
+                .map_err(|_| Refusal::InvalidateFailed)?;
         }
         self.msn += 1;
         let arrival = arrival(packet, connection, WcOpcode::Receive);
@@ -116,7 +119,7 @@ impl Responder {
         if !payload.is_empty() {
             shared
                 .memory
-                .write_remote(identity.pd, target.rkey, target.va, payload)
+                .write_remote(identity.accessor(), target.rkey, target.va, payload)
                 .map_err(|_| Refusal::ACCESS)?;
         }
         target.va = target.va.wrapping_add(len);
@@ -206,7 +209,7 @@ impl Responder {
         };
         let original = shared
             .memory
-            .atomic_remote(identity.pd, atomic.rkey, atomic.va, operation)
+            .atomic_remote(identity.accessor(), atomic.rkey, atomic.va, operation)
             .map_err(|_| Refusal::ACCESS)?;
         self.msn += 1;
         self.expected += 1;
@@ -257,7 +260,7 @@ pub(crate) fn check_range(
     shared
         .memory
         .check_remote(
-            identity.pd,
+            identity.accessor(),
             reth.rkey,
             reth.va,
             u64::from(reth.length),
@@ -268,9 +271,10 @@ pub(crate) fn check_range(
 
 /// What the receive completion says of the last packet of a message.
 pub(crate) fn arrival(packet: &Packet<'_>, connection: &Connection, opcode: WcOpcode) -> Arrival {
-    let (flags, imm_or_rkey) = match packet.immediate() {
-        Some(imm) => (WcFlags::WITH_IMM, imm.0),
-        None => (WcFlags::empty(), 0),
+    let (flags, imm_or_rkey) = match (packet.immediate(), packet.ieth()) {
+        (Some(imm), _) => (WcFlags::WITH_IMM, imm.0),
+        (None, Some(ieth)) => (WcFlags::WITH_INV, ieth.rkey),
+        (None, None) => (WcFlags::empty(), 0),
     };
     Arrival {
         opcode,

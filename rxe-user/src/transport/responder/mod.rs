@@ -254,7 +254,7 @@ impl Responder {
                 || shared
                     .memory
                     .check_remote(
-                        identity.pd,
+                        identity.accessor(),
                         reth.rkey,
                         reth.va,
                         u64::from(reth.length),

@@ -479,7 +479,7 @@ fn write_reply(
                 if len > 0 {
                     shared
                         .memory
-                        .read_remote(identity.pd, rkey, va.wrapping_add(skipped), payload)
+                        .read_remote(identity.accessor(), rkey, va.wrapping_add(skipped), payload)
                         .map_err(|_| Unwritten::AccessDenied)?;
                 }
                 builder

@@ -3,6 +3,7 @@
 //! other tests of their kind.
 
 mod cq;
+mod mw;
 mod qp_attr;
 mod qp_state;
 mod rc_atomic;

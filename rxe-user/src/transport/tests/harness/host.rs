@@ -6,7 +6,7 @@ use verbs_sys::memory::Buffer;
 use verbs_sys::{
     AccessFlags, AddressVector, AsyncEvent, Completion, Gather, Gid, PathMtu, PostError,
     QpAttributes, QpCapabilities, QpState, QpType, ReceiveRequest, RemoteAddress, Result,
-    SendFlags, SendOp, SendRequest, Sge,
+    SendFlags, SendOp, SendRequest, Sge, WindowBinding,
 };
 
 use crate::link::TxQueue;
@@ -106,7 +106,7 @@ impl Host {
         let send_cq = nic.create_cq(setup.cq_depth).unwrap();
         let recv_cq = nic.create_cq(setup.cq_depth).unwrap();
         let buffer = Buffer::allocate(BUFFER).unwrap();
-        let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE;
+        let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE | AccessFlags::MW_BIND;
         let keys = nic.register(pd, buffer.whole(), access).unwrap();
         let srq = setup
             .shared_receive_queue
@@ -226,6 +226,31 @@ impl Host {
     /// Posts one signalled request on `length` bytes of the buffer.
     pub(crate) fn post(&mut self, wr_id: u64, op: SendOp, offset: usize, length: usize) {
         self.post_flags(wr_id, op, offset, length, SendFlags::SIGNALED);
+    }
+
+    /// Binding number `tag` of `window` to `length` bytes of the buffer, with
+    /// all remote rights.
+    pub(crate) fn binding(
+        &self,
+        window: u32,
+        tag: u8,
+        offset: usize,
+        length: u64,
+    ) -> WindowBinding {
+        WindowBinding {
+            window,
+            tag,
+            lkey: self.keys.lkey,
+            addr: self.buffer.addr() + offset as u64,
+            length,
+            access: AccessFlags::REMOTE,
+        }
+    }
+
+    /// Posts one signalled request without memory.
+    pub(crate) fn post_bare(&mut self, wr_id: u64, op: SendOp) {
+        self.try_post(&[SendRequest::signaled(wr_id, op, &[])])
+            .unwrap();
     }
 
     pub(crate) fn post_flags(
