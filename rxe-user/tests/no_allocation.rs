@@ -15,6 +15,7 @@ use verbs_sys::memory::Buffer;
 use verbs_sys::{
     AccessFlags, AddressVector, Completion, Gather, Gid, PathMtu, QpAttributes, QpCapabilities,
     QpState, QpType, ReceiveRequest, RemoteAddress, SendFlags, SendOp, SendRequest, Sge, UdTarget,
+    WindowBinding,
 };
 
 const SRC_PORT: u16 = 0xc000;
@@ -26,6 +27,7 @@ struct Host {
     cq: CqId,
     buffer: Buffer,
     keys: Keys,
+    window: u32,
     qpn: u32,
     tx: TxQueue,
 }
@@ -48,8 +50,9 @@ impl Host {
         let pd = nic.alloc_pd().unwrap();
         let cq = nic.create_cq(64).unwrap();
         let buffer = Buffer::allocate(1 << 18).unwrap();
-        let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE;
+        let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE | AccessFlags::MW_BIND;
         let keys = nic.register(pd, buffer.whole(), access).unwrap();
+        let window = nic.alloc_window(pd).unwrap();
         let settings = QpSettings {
             qp_type,
             pd,
@@ -72,6 +75,7 @@ impl Host {
             cq,
             buffer,
             keys,
+            window,
             qpn,
             tx: TxQueue::new(1 << 16, 64),
         }
@@ -133,6 +137,17 @@ impl Host {
         }
     }
 
+    fn binding(&self, tag: u8) -> WindowBinding {
+        WindowBinding {
+            window: self.window,
+            tag,
+            lkey: self.keys.lkey,
+            addr: self.buffer.addr(),
+            length: 4096,
+            access: AccessFlags::REMOTE,
+        }
+    }
+
     fn receive(&mut self) {
         let sges = [self.sge(0x1_0000, 0x8000)];
         let request = ReceiveRequest {
@@ -184,10 +199,24 @@ fn carry(from: &mut Host, to: &mut Host, now: Time, lost_every: usize, count: &m
     packets > 0
 }
 
-/// Runs until both rest; time passes in steps of 10 µs.
-fn settle(a: &mut Host, b: &mut Host, now: &mut u64, lost_every: usize, count: &mut usize) {
+/// Steps in which a requester that lacks a receive is refused many times, and
+/// yet doesn't run out of retries for what is lost.
+const WAITING: usize = 200;
+
+/// Steps that are more than enough when every message finds its receive.
+const ALL_DONE: usize = 100_000;
+
+/// Runs until both rest, or for so many steps of 10 µs.
+fn settle(
+    a: &mut Host,
+    b: &mut Host,
+    now: &mut u64,
+    lost_every: usize,
+    count: &mut usize,
+    steps: usize,
+) {
     let mut idle = 0;
-    while idle < 1000 {
+    for _ in 0..steps {
         *now += 10_000;
         let time = Time::from_nanos(*now);
         let moved = carry(a, b, time, lost_every, count) | carry(b, a, time, lost_every, count);
@@ -204,7 +233,7 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
     let routes = [(&*a, &*b), (&*b, &*a)].map(|(from, to)| RoutedAddress {
         route: from.nic.route(0, Gid::from_ip(to.address), 0, 64).unwrap(),
     });
-    for _ in 0..rounds {
+    for round in 0..rounds {
         for way in 0..2 {
             let (from, to, ah) = match way {
                 0 => (&mut *a, &mut *b, &routes[0]),
@@ -242,18 +271,25 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
                     signaled(SendOp::FetchAdd { remote, add: 1 }, Gather::Sges(&short)),
                 ];
                 from.nic.post_send(from.qpn, &requests).unwrap();
+                let binding = from.binding(round as u8);
+                let key = binding.rkey();
+                let requests = [
+                    signaled(SendOp::BindWindow { binding }, Gather::Sges(&[])),
+                    signaled(SendOp::LocalInvalidate { key }, Gather::Sges(&[])),
+                ];
+                from.nic.post_send(from.qpn, &requests).unwrap();
             }
             to.receive();
         }
         // What else has to be received finds a receive only later.
-        settle(a, b, &mut now, lost_every, &mut count);
+        settle(a, b, &mut now, lost_every, &mut count, WAITING);
         if qp_type != QpType::Ud {
             for _ in 0..2 {
                 a.receive();
                 b.receive();
             }
         }
-        settle(a, b, &mut now, lost_every, &mut count);
+        settle(a, b, &mut now, lost_every, &mut count, ALL_DONE);
         completed += a.poll() + b.poll();
     }
     assert!(completed >= rounds * 2, "{qp_type}: {completed}");
@@ -276,6 +312,10 @@ fn messages_travel_without_allocation() {
             exchange(&mut a, &mut b, qp_type, 50, lost_every);
         });
         assert_eq!(measured.count_total, 0, "{qp_type}: {measured:?}");
+        for host in [&a, &b] {
+            let state = host.nic.query_qp(host.qpn).unwrap().state;
+            assert_eq!(state, Some(QpState::Rts), "{qp_type}");
+        }
         if qp_type == QpType::Rc {
             let counters = a.nic.counters();
             assert!(counters.retransmitted > 0 && counters.rx_rnr_naks > 0);
