@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
-    AccessFlags, AddressVector, Completion, CompletionQueue, CqInit, Notify, PathMtu, QpAttributes,
-    QpCapabilities, QpState, QpType, QueuePair, ReceiveRequest, RemoteAddress, SendOp, SendRequest,
-    Sge, WcStatus,
+    AccessFlags, AddressVector, Completion, CompletionQueue, CqInit, Notify, PathMtu,
+    ProtectionDomain, QpAttributes, QpCapabilities, QpState, QpType, QueuePair, ReceiveRequest,
+    RemoteAddress, SendOp, SendRequest, Sge, WcStatus, WindowBinding,
 };
 
 use super::*;
@@ -20,6 +20,7 @@ fn lo() -> UserDevice {
 /// One end of a connection: a context of its own with one queue pair.
 struct End {
     context: Arc<dyn Context>,
+    pd: Box<dyn ProtectionDomain>,
     buffer: Buffer,
     region: Box<dyn verbs_sys::MemoryRegion>,
     cq: Box<dyn CompletionQueue>,
@@ -33,7 +34,7 @@ impl End {
         let context = lo().open().unwrap();
         let pd = context.alloc_pd().unwrap();
         let buffer = Buffer::allocate(1 << 20).unwrap();
-        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE;
+        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE | AccessFlags::MW_BIND;
         let region = context.reg_mr(&*pd, buffer.whole(), access).unwrap();
         let cq = context
             .create_cq(&CqInit {
@@ -59,6 +60,7 @@ impl End {
         let qp = context.create_qp(&*pd, &init).unwrap();
         Self {
             context,
+            pd,
             buffer,
             region,
             cq,
@@ -127,13 +129,17 @@ impl End {
     }
 
     fn wait(&mut self) -> Completion {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut completions = [Completion::default()];
-        while self.cq.poll(&mut completions) == 0 {
-            assert!(Instant::now() < deadline, "no completion in 10 s");
-        }
-        completions[0]
+        wait(&mut *self.cq)
     }
+}
+
+fn wait(cq: &mut dyn CompletionQueue) -> Completion {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut completions = [Completion::default()];
+    while cq.poll(&mut completions) == 0 {
+        assert!(Instant::now() < deadline, "no completion in 10 s");
+    }
+    completions[0]
 }
 
 fn pair(qp_type: QpType) -> (End, End) {
@@ -273,6 +279,46 @@ fn a_completion_wakes_whoever_sleeps_on_the_channel() {
         (completions[0].wr_id, completions[0].status),
         (5, WcStatus::Success)
     );
+}
+
+/// Whoever drops a region ends access to it, that through windows as well.
+#[test]
+fn a_window_opens_a_region_as_long_as_that_exists() {
+    let (mut a, b) = pair(QpType::Rc);
+    let End {
+        context,
+        buffer,
+        region,
+        pd,
+        mut qp,
+        mut cq,
+    } = b;
+    let window = context.alloc_window(&*pd).unwrap();
+    let binding = WindowBinding {
+        window: window.rkey(),
+        tag: 1,
+        lkey: region.lkey(),
+        addr: buffer.addr(),
+        length: 64,
+        access: AccessFlags::REMOTE_WRITE,
+    };
+    let bind = SendOp::BindWindow { binding };
+    qp.post_send(&[SendRequest::signaled(1, bind, &[])])
+        .unwrap();
+    assert_eq!(wait(&mut *cq).status, WcStatus::Success);
+    let remote = RemoteAddress {
+        addr: binding.addr,
+        rkey: binding.rkey(),
+    };
+    let sges = [a.sge(0, 8)];
+    let write = SendRequest::signaled(2, SendOp::Write { remote }, &sges);
+    a.qp.post_send(&[write]).unwrap();
+    assert_eq!(a.wait().status, WcStatus::Success);
+    drop(region);
+    a.qp.post_send(&[write]).unwrap();
+    assert_eq!(a.wait().status, WcStatus::RemoteAccessError);
+    // All else may go in any order.
+    drop((pd, window, qp));
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use rxe_user::link::{IpId, Route, RxPacket, TxQueue};
 use rxe_user::time::Time;
-use rxe_user::transport::{Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings};
+use rxe_user::transport::{Acks, CqId, Keys, Nic, NicConfig, NicLimits, PdId, QpSettings};
 use rxe_user::wire::icrc::{self, Envelope};
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
     AccessFlags, AddressVector, Completion, Gid, PathMtu, QpAttributes, QpCapabilities, QpState,
-    QpType, ReceiveRequest, Sge,
+    QpType, ReceiveRequest, SendOp, SendRequest, Sge, WcStatus, WindowBinding,
 };
 
 /// Bytes of memory at each end.
@@ -47,6 +47,7 @@ pub(crate) struct Endpoint {
     pub(crate) memory: Buffer,
     pub(crate) keys: Keys,
     pub(crate) route: Route,
+    pd: PdId,
     send_cq: CqId,
     recv_cq: CqId,
 }
@@ -98,6 +99,7 @@ impl Endpoint {
             memory,
             keys,
             route,
+            pd,
             send_cq,
             recv_cq,
         };
@@ -152,6 +154,23 @@ impl Endpoint {
             length: length as u32,
             lkey: self.keys.lkey,
         }
+    }
+
+    /// Binds a new window to all of the memory; returns its key.
+    pub(crate) fn bind_window(&mut self, tag: u8) -> u32 {
+        let binding = WindowBinding {
+            window: self.nic.alloc_window(self.pd).unwrap(),
+            tag,
+            lkey: self.keys.lkey,
+            addr: self.memory.addr(),
+            length: MEMORY as u64,
+            access: AccessFlags::REMOTE,
+        };
+        let request = SendRequest::signaled(0, SendOp::BindWindow { binding }, &[]);
+        self.nic.post_send(self.qpn, &[request]).unwrap();
+        assert_eq!(self.next_packet(), None);
+        assert_eq!(self.sent()[0].status, WcStatus::Success);
+        binding.rkey()
     }
 
     pub(crate) fn receive_into(&mut self, sge: Sge) {

@@ -22,7 +22,7 @@ use verbs_sys::{AccessFlags, PathMtu, QpType};
 
 /// Scenarios of the recording program that can be played again, and whether
 /// all requests are posted at once.
-const SCENARIOS: [(&str, bool); 26] = [
+const SCENARIOS: [(&str, bool); 27] = [
     ("send", false),
     ("send_sol", false),
     ("send_imm", false),
@@ -46,6 +46,7 @@ const SCENARIOS: [(&str, bool); 26] = [
     ("no_perm", false),
     ("too_long", false),
     ("bad_lkey_recv", false),
+    ("send_inv", false),
     ("send_inv_bad", false),
     ("dead_qp", false),
     ("no_qp", false),
@@ -107,7 +108,7 @@ fn connection_of_a(record: &Record) -> Connection {
         rq_psn: record.fact("psnB") as u32,
         mtu: PathMtu::from_bytes(record.fact("mtu") as u32).unwrap(),
         qp_access: all,
-        memory_access: all,
+        memory_access: all | AccessFlags::MW_BIND,
         max_dest_rd_atomic: 4,
         timeout: option("tmo", 14),
         retry_cnt: option("retry", 7),

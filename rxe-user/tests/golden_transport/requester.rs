@@ -148,10 +148,12 @@ fn messages(record: &Record, connection: &Connection) -> Vec<Message> {
         if let Some(message) = messages.last_mut().filter(|_| operation.is_end()) {
             message.solicited = packet.solicited();
             let imm = packet.immediate().map(|imm| imm.0);
-            message.op = match (message.op, imm) {
-                (SendOp::Send, Some(imm)) => SendOp::SendImm { imm },
-                (SendOp::Write { remote }, Some(imm)) => SendOp::WriteImm { remote, imm },
-                (op, _) => op,
+            let ieth = packet.ieth();
+            message.op = match (message.op, imm, ieth) {
+                (SendOp::Send, Some(imm), _) => SendOp::SendImm { imm },
+                (SendOp::Send, _, Some(ieth)) => SendOp::SendInvalidate { rkey: ieth.rkey },
+                (SendOp::Write { remote }, Some(imm), _) => SendOp::WriteImm { remote, imm },
+                (op, _, _) => op,
             };
         }
         next += match packet
@@ -202,9 +204,6 @@ fn message(captured: &Captured) -> Message {
                 swap: atomic.swap_or_add,
             },
         };
-    }
-    if let Some(ieth) = packet.ieth() {
-        op = SendOp::SendInvalidate { rkey: ieth.rkey };
     }
     Message {
         op,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rxe_user::wire::{Operation, Packet, Syndrome};
-use verbs_sys::{AccessFlags, QpAttributes, QpState, WcStatus};
+use verbs_sys::{AccessFlags, QpAttributes, QpState, WcOpcode, WcStatus};
 
 use crate::connection_of_a;
 use crate::deviations::{Answer, compare};
@@ -24,6 +24,7 @@ pub(crate) fn memory_of_b(index: usize) -> u8 {
 /// Delivers A's packets and compares what comes back with what B answered.
 pub(crate) fn replay(record: &Record) {
     let mut b = endpoint(record);
+    let window = (record.scenario == "send_inv").then(|| bind_window(record, &mut b));
     let refusals = rnr_naks(record);
     let mut transmissions: HashMap<u32, usize> = HashMap::new();
     let (mut recorded, mut ours) = (Vec::new(), Vec::new());
@@ -42,7 +43,7 @@ pub(crate) fn replay(record: &Record) {
         if takes_receive(&packet) && is_taken && b.state() == QpState::Rts {
             post_receive(&mut b, record);
         }
-        b.deliver(translated(record, captured, &b));
+        b.deliver(translated(record, captured, &b, window));
         while let Some(bytes) = b.next_packet() {
             ours.push(Answer::of(&Packet::parse(&bytes).unwrap()));
         }
@@ -69,7 +70,7 @@ fn endpoint(record: &Record) -> Endpoint {
         qp_access: access,
         memory_access: match record.scenario.as_str() {
             "no_perm" => AccessFlags::LOCAL_WRITE,
-            _ => all,
+            _ => a.memory_access,
         },
         max_dest_rd_atomic: record.option("rd").unwrap_or(4) as u8,
         ..a
@@ -124,8 +125,34 @@ fn post_receive(b: &mut Endpoint, record: &Record) {
     b.receive_into(sge);
 }
 
+/// The key of B's window, in the record and here.
+#[derive(Clone, Copy)]
+struct WindowKeys {
+    recorded: u32,
+    ours: u32,
+}
+
+/// B binds its window before A's first packet; A's requests name no other.
+fn bind_window(record: &Record, b: &mut Endpoint) -> WindowKeys {
+    let named = record.packets.iter().find_map(|captured| {
+        let packet = captured.packet();
+        let reth = packet.reth().map(|reth| reth.rkey);
+        reth.or(packet.ieth().map(|ieth| ieth.rkey))
+    });
+    let recorded = named.unwrap_or_else(|| panic!("{}: no key in any request", record.name));
+    WindowKeys {
+        recorded,
+        ours: b.bind_window(recorded as u8),
+    }
+}
+
 /// A's packet with B's numbers in place of the record's.
-fn translated(record: &Record, captured: &Captured, b: &Endpoint) -> Vec<u8> {
+fn translated(
+    record: &Record,
+    captured: &Captured,
+    b: &Endpoint,
+    window: Option<WindowKeys>,
+) -> Vec<u8> {
     let packet = captured.packet();
     let mut bytes = captured.bytes.clone();
     bytes[5..8].copy_from_slice(&b.qpn.to_be_bytes()[1..]);
@@ -136,10 +163,17 @@ fn translated(record: &Record, captured: &Captured, b: &Endpoint) -> Vec<u8> {
         let rkey = u32::from_be_bytes(captured.bytes[20..24].try_into().unwrap());
         let offset = va.wrapping_sub(record.fact("vaB"));
         let va = b.memory.addr().wrapping_add(offset);
-        // The key of memory without remote rights is its local one.
-        let rkey = b.keys.lkey ^ rkey ^ record.fact("rkeyB") as u32;
+        let rkey = match window {
+            Some(window) => rkey ^ window.recorded ^ window.ours,
+            // The key of memory without remote rights is its local one.
+            None => b.keys.lkey ^ rkey ^ record.fact("rkeyB") as u32,
+        };
         bytes[12..20].copy_from_slice(&va.to_be_bytes());
         bytes[20..24].copy_from_slice(&rkey.to_be_bytes());
+    }
+    if let (Some(ieth), Some(window)) = (packet.ieth(), window) {
+        let rkey = ieth.rkey ^ window.recorded ^ window.ours;
+        bytes[12..16].copy_from_slice(&rkey.to_be_bytes());
     }
     bytes
 }
@@ -159,6 +193,8 @@ fn compare_completions(record: &Record, b: &mut Endpoint) {
         .completions_b
         .iter()
         .filter(|completion| completion.status == 0)
+        // The binding of the window is a send request.
+        .filter(|completion| completion.opcode != WcOpcode::BindWindow as u8)
         .map(|completion| (completion.opcode, completion.byte_len, completion.imm))
         .collect();
     assert_eq!(ours, recorded, "{}: completions of B", record.name);

@@ -38,7 +38,10 @@ pub struct RemoteAddress {
 /// The window is bound to the queue pair that executes the request: access
 /// through another one is refused (type 2B, IBTA 10.6). It has to be free,
 /// that is never bound or invalidated since; its domain and the region's are
-/// the queue pair's.
+/// the queue pair's. The binding ends with an invalidation, or when window,
+/// region or queue pair are released; a RESET of the queue pair leaves it.
+/// Whatever is wrong fails the request with
+/// [`WcStatus::MemoryWindowBindError`](super::WcStatus::MemoryWindowBindError).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowBinding {
     /// A key of the window ([`MemoryWindow::rkey`](super::MemoryWindow::rkey));

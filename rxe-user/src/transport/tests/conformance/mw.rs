@@ -23,7 +23,11 @@ fn bind(pair: &mut Pair, wr_id: u64, binding: WindowBinding) {
 
 /// Two ends, and a new window of B at `TARGET` that isn't bound.
 fn unbound() -> (Pair, WindowBinding) {
-    let mut pair = Pair::new(&Setup::default());
+    unbound_of(&Setup::default())
+}
+
+fn unbound_of(setup: &Setup) -> (Pair, WindowBinding) {
+    let mut pair = Pair::new(setup);
     let pd = pair.b().pd;
     let window = pair.b().nic.alloc_window(pd).unwrap();
     let binding = pair.b().binding(window, 1, TARGET, LENGTH);
@@ -31,13 +35,18 @@ fn unbound() -> (Pair, WindowBinding) {
 }
 
 fn bound() -> (Pair, WindowBinding) {
-    let (mut pair, binding) = unbound();
+    bound_of(&Setup::default())
+}
+
+/// Two ends, and a window of B at `TARGET` with all rights.
+pub(super) fn bound_of(setup: &Setup) -> (Pair, WindowBinding) {
+    let (mut pair, binding) = unbound_of(setup);
     bind(&mut pair, 50, binding);
     assert_eq!(only(pair.b().sent()).opcode, WcOpcode::BindWindow);
     (pair, binding)
 }
 
-fn remote(binding: &WindowBinding) -> RemoteAddress {
+pub(super) fn remote(binding: &WindowBinding) -> RemoteAddress {
     RemoteAddress {
         addr: binding.addr,
         rkey: binding.rkey(),
@@ -58,7 +67,7 @@ fn all_operations(remote: RemoteAddress) -> [SendOp; 4] {
 }
 
 /// A's access of 8 bytes is refused with a NAK, and memory is unchanged.
-fn assert_refused(pair: &mut Pair, op: SendOp, context: &str) {
+pub(super) fn assert_refused(pair: &mut Pair, op: SendOp, context: &str) {
     let before = pair.b().read(TARGET - 64, LENGTH as usize + 128);
     pair.clear_log();
     pair.a().post(60, op, 0, 8);
@@ -75,7 +84,7 @@ fn assert_refused(pair: &mut Pair, op: SendOp, context: &str) {
 }
 
 /// A writes 8 bytes, successfully.
-fn assert_writes(pair: &mut Pair, remote: RemoteAddress) {
+pub(super) fn assert_writes(pair: &mut Pair, remote: RemoteAddress) {
     pair.a().write(0, &pattern(u64::from(remote.rkey), 8));
     pair.a().post(61, SendOp::Write { remote }, 0, 8);
     pair.drive();
@@ -127,15 +136,10 @@ fn read_and_write_through_bound_mw() {
 /// The same over UC, whose requests complete in another way.
 #[test]
 fn uc_binds_and_invalidates() {
-    let mut pair = Pair::new(&Setup {
+    let (mut pair, binding) = bound_of(&Setup {
         qp_type: QpType::Uc,
         ..Setup::default()
     });
-    let pd = pair.b().pd;
-    let window = pair.b().nic.alloc_window(pd).unwrap();
-    let binding = pair.b().binding(window, 1, TARGET, LENGTH);
-    bind(&mut pair, 1, binding);
-    only(pair.b().sent());
     assert_writes(&mut pair, remote(&binding));
     let key = binding.rkey();
     pair.b().post_bare(2, SendOp::LocalInvalidate { key });
@@ -362,6 +366,18 @@ fn destroyed_owners_and_windows_leave_dead_keys() {
         assert_refused(&mut pair, op, "its owner or itself is gone");
         pair.b().nic.deregister(binding.lkey).unwrap();
     }
+}
+
+/// Only its end frees the windows of a queue pair.
+#[test]
+fn a_reset_leaves_windows_bound() {
+    let (mut pair, binding) = bound();
+    let [psn_a, psn_b] = Setup::default().psn;
+    let (address, dest_qpn) = (pair.a().address, pair.a().qpn);
+    let b = pair.b();
+    b.modify(QpAttributes::to_state(QpState::Reset)).unwrap();
+    b.connect(b.qpn, address, dest_qpn, [psn_b, psn_a]);
+    assert_writes(&mut pair, remote(&binding));
 }
 
 /// MW-032.

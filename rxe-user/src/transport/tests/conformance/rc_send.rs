@@ -1,7 +1,11 @@
 //! Group rc-send.
 
-use verbs_sys::{Gather, QpState, SendFlags, SendOp, SendRequest, Sge, WcFlags, WcOpcode};
+use verbs_sys::{
+    Gather, QpState, SendFlags, SendOp, SendRequest, Sge, WcFlags, WcOpcode, WcStatus,
+    WindowBinding,
+};
 
+use super::mw::{assert_refused, assert_writes, bound_of, remote};
 use super::{SUCCESS, TARGET, assert_at_rest, only, states};
 use crate::transport::tests::harness::{A, BUFFER, Pair, Setup, outcomes, pattern};
 use crate::wire::Operation;
@@ -106,6 +110,68 @@ fn send_with_immediate_delivers_value() {
         assert_eq!(received.immediate(), Some(imm));
     }
     assert_at_rest(&mut pair);
+}
+
+/// RCS-011.
+#[test]
+fn send_with_invalidate_revokes_peer_window() {
+    for length in [0, 40, 700] {
+        let (mut pair, binding) = bound_of(&Setup::default());
+        assert_writes(&mut pair, remote(&binding));
+        pair.a().write(0, &pattern(4, length));
+        pair.b().recv(2, 0, 1000);
+        let rkey = binding.rkey();
+        let list = [pair.a().sge(0, length)];
+        let list = if length == 0 { &[] } else { &list[..] };
+        let request = SendRequest::signaled(1, SendOp::SendInvalidate { rkey }, list);
+        pair.a().try_post(&[request]).unwrap();
+        pair.drive();
+        assert_eq!(only(pair.a().sent()).opcode, WcOpcode::Send);
+        let received = only(pair.b().received());
+        assert_eq!((received.wr_id, received.opcode), (2, WcOpcode::Receive));
+        assert_eq!(received.byte_len as usize, length);
+        assert_eq!(received.flags, WcFlags::WITH_INV);
+        assert_eq!(received.invalidated_rkey(), Some(rkey));
+        assert_eq!(pair.b().read(0, length), pattern(4, length));
+        let read = SendOp::Read {
+            remote: remote(&binding),
+        };
+        assert_refused(&mut pair, read, "revoked");
+        pair.b().nic.deregister(binding.lkey).unwrap();
+    }
+}
+
+/// RCS-012: a window of another queue pair; unknown keys are row 15 of the
+/// fault table.
+#[test]
+fn send_with_invalidate_of_bad_key_kills_responder_only() {
+    let (mut pair, own) = bound_of(&Setup::default());
+    let (pd, other) = (pair.b().pd, pair.b().create_qp());
+    let window = pair.b().nic.alloc_window(pd).unwrap();
+    let foreign = WindowBinding { window, ..own };
+    let address = pair.a().address;
+    pair.b().connect(other, address, 9, [0, 0]);
+    let bind = SendOp::BindWindow { binding: foreign };
+    let request = SendRequest::signaled(1, bind, &[]);
+    pair.b().nic.post_send(other, &[request]).unwrap();
+    pair.drive();
+    only(pair.b().sent());
+    pair.b().recv(2, 0, 8);
+    let rkey = foreign.rkey();
+    pair.a().post(3, SendOp::SendInvalidate { rkey }, 0, 8);
+    pair.a().post(4, SendOp::Send, 0, 8);
+    pair.drive();
+    let (success, retries) = (SUCCESS, WcStatus::RetryExceeded);
+    assert_eq!(outcomes(&pair.a().sent()), [(3, success), (4, retries)]);
+    let received = outcomes(&pair.b().received());
+    assert_eq!(received, [(2, WcStatus::RemoteInvalidRequest)]);
+    assert_eq!(pair.b().state(), QpState::Error);
+    // Still bound: it can't be bound once more.
+    let request = SendRequest::signaled(5, bind, &[]);
+    pair.b().nic.post_send(other, &[request]).unwrap();
+    pair.drive();
+    let refused = (5, WcStatus::MemoryWindowBindError);
+    assert_eq!(outcomes(&pair.b().sent()), [refused]);
 }
 
 /// RCS-014.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use verbs_sys::{QpState, SendOp, WcStatus};
+use verbs_sys::{QpAttributes, QpState, SendOp, WcStatus};
 
+use super::mw::{assert_writes, bound_of, remote};
 use super::{A_ERR, FLUSHED, SUCCESS, TARGET, assert_at_rest, only, states};
 use crate::transport::requester::ack_timeout;
 use crate::transport::tests::harness::{A, B, Fate, Host, Pair, Setup, outcomes, pattern};
@@ -132,6 +133,29 @@ fn write_imm_without_recv_gets_rnr_at_its_last_packet() {
             }
         }
     }
+}
+
+/// RNR-007.
+#[test]
+fn send_inv_without_recv_keeps_window() {
+    let (mut pair, binding) = bound_of(&Setup {
+        rnr_retry: 1,
+        ..Setup::default()
+    });
+    let rkey = binding.rkey();
+    pair.a().post(1, SendOp::SendInvalidate { rkey }, 0, 8);
+    pair.drive();
+    let failed = [(1, WcStatus::RnrRetryExceeded)];
+    assert_eq!(outcomes(&pair.a().sent()), failed);
+    assert_eq!(states(&pair), A_ERR);
+    // A comes back with the PSN that B waits for.
+    let setup = Setup::default();
+    let reset = QpAttributes::to_state(QpState::Reset);
+    let (address, dest_qpn) = (pair.b().address, pair.b().qpn);
+    let a = pair.a();
+    a.modify(reset).unwrap();
+    a.connect(a.qpn, address, dest_qpn, setup.psn);
+    assert_writes(&mut pair, remote(&binding));
 }
 
 /// RTY-004.
