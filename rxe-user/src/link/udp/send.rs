@@ -29,6 +29,7 @@ pub(super) struct Endpoint {
     interface: u32,
     batching: Batching,
     detour: Option<Detour>,
+    habit: Habit,
     /// As the socket is set.
     traffic_class: u8,
     /// As the socket is set.
@@ -43,6 +44,24 @@ struct Detour {
     /// Why, until the first packet has told.
     refusal: Option<Errno>,
 }
+
+/// The segment size that the socket itself is set to. Where one small run after
+/// the other is alike, as a message and an acknowledgement are in a ping-pong,
+/// that saves a control message with each.
+#[derive(Default)]
+struct Habit {
+    /// As the socket is set; 0 is none.
+    segment: usize,
+    /// The last run's segment size, and how many runs in a row had it.
+    last: usize,
+    streak: u32,
+}
+
+/// Runs alike after which the socket is set.
+const HABIT_STREAK: u32 = 32;
+
+/// Bytes of a run above which a control message doesn't matter.
+const HABIT_BYTES: usize = 1024;
 
 /// Packets that make one message: all of one size, the last may be shorter.
 #[derive(Clone, Copy, Default)]
@@ -80,6 +99,7 @@ impl Endpoint {
             interface: options.interface,
             batching: options.batching,
             detour: None,
+            habit: Habit::default(),
             traffic_class: 0,
             hop_limit: DEFAULT_HOP_LIMIT,
         };
@@ -114,8 +134,11 @@ impl Endpoint {
             (None, Batching::Segments) => MAX_SEGMENTS,
             _ => 1,
         };
-        let result = match front_run(tx.packets(), max_segments) {
-            Some(run) if run.packets == tx.packets().len() || self.batching == Batching::None => {
+        let front = front_run(tx.packets(), max_segments);
+        let whole = front.filter(|run| run.packets == tx.packets().len());
+        self.follow_habit(whole)?;
+        let result = match front {
+            Some(run) if whole.is_some() || self.batching == Batching::None => {
                 self.send_run(tx, &route, run, tap)
             }
             _ => self.send_runs(tx, &route, max_segments, tap),
@@ -132,6 +155,34 @@ impl Endpoint {
         }
     }
 
+    /// Sets the socket's own segment size when small runs repeat, and takes it
+    /// back before anything else is sent, which would be cut up, too. `run` is
+    /// all there is to send, if it is one run.
+    fn follow_habit(&mut self, run: Option<Run>) -> nix::Result<()> {
+        let mut wanted = match run {
+            Some(run) if run.segment <= self.habit.segment && self.detour.is_none() => {
+                self.habit.segment
+            }
+            _ => 0,
+        };
+        if let Some(run) = run.filter(|run| run.packets > 1) {
+            let alike = run.segment == self.habit.last && run.bytes <= HABIT_BYTES;
+            self.habit.streak = if alike { self.habit.streak + 1 } else { 0 };
+            self.habit.last = run.segment;
+            wanted = match self.habit.streak >= HABIT_STREAK {
+                true => run.segment,
+                false if run.segment == self.habit.segment => run.segment,
+                false => 0,
+            };
+        }
+        if wanted != self.habit.segment {
+            self.socket
+                .set(libc::SOL_UDP, libc::UDP_SEGMENT, wanted as c_int)?;
+            self.habit.segment = wanted;
+        }
+        Ok(())
+    }
+
     /// Sends the first run: messages and packets that went.
     fn send_run(
         &self,
@@ -143,7 +194,7 @@ impl Endpoint {
         let bytes = tx.bytes_mut(0, run.packets);
         seal(route, run, bytes);
         let to = self.peer(route);
-        if run.packets == 1 {
+        if run.packets == 1 || run.segment == self.habit.segment {
             self.socket.send_to(&to, bytes)?;
         } else {
             self.socket.send_segments(&to, bytes, run.segment as u16)?;

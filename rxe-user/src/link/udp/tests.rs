@@ -129,6 +129,33 @@ fn segments_of_a_run_are_numbered_from_0() {
     assert_eq!(sender.counters().sent_messages, 2);
 }
 
+/// Pairs alike set the socket's own segment size; what comes in between and
+/// after must not be cut up by it.
+#[test]
+fn what_follows_many_small_runs_alike_arrives_whole() {
+    let (mut sender, mut receiver, route) = pair();
+    let others: [&[usize]; 6] = [
+        &[20],
+        &[4112],
+        &[40],
+        &[44, 20],
+        &[4112, 4112, 40],
+        &[40, 20, 4112],
+    ];
+    for other in others {
+        for sizes in [[40, 20].as_slice(); 40]
+            .into_iter()
+            .chain([other, &[40, 20]])
+        {
+            let (sent, received) = exchange(&mut sender, &mut receiver, route, sizes);
+            let lens: Vec<_> = received.iter().map(|packet| packet.bytes.len()).collect();
+            assert_eq!(lens, sizes, "{other:?}");
+            assert_eq!(bytes_of(&sent), bytes_of(&received));
+            assert!(received.iter().all(Packet::is_sealed));
+        }
+    }
+}
+
 #[test]
 fn a_run_has_64_packets_and_65507_bytes_at_most() {
     let (mut sender, mut receiver, route) = pair();
