@@ -132,11 +132,11 @@ impl MemoryTable {
                 what: "protection domain",
                 user: "an object made in it",
             }),
-            Some(place) => {
+            Some(place @ Some(_)) => {
                 *place = None;
                 Ok(())
             }
-            None => Err(VerbsError::ForeignObject {
+            Some(None) | None => Err(VerbsError::ForeignObject {
                 what: "protection domain",
             }),
         }

@@ -227,6 +227,7 @@ fn a_domain_with_objects_stays() {
     f.table.deregister(f.keys.lkey).unwrap();
     f.table.dealloc_pd(f.pd).unwrap();
     assert_eq!(f.table.domains(), 0);
+    assert!(f.table.dealloc_pd(f.pd).is_err(), "once is enough");
 }
 
 #[test]
