@@ -85,8 +85,8 @@ pub enum Failure {
     Run {
         /// What.
         error: RunError,
-        /// The run was endless (`--run_infinitely`).
-        endless: bool,
+        /// In which loop.
+        run_loop: RunLoop,
     },
     /// The results are below what the user demanded (`-w`, `-y`).
     #[error("the test ran, but its result is below the limit you gave")]
@@ -122,8 +122,8 @@ impl Failure {
                                 Unable to Connect the HCA's through the link\n"
                 .to_owned(),
             Self::Affinity(_) => "Failed to set CPU affinity\n".to_owned(),
-            Self::Run { error, endless } => {
-                format!("{}{}", error.stock_text(), run_tail(tool, *endless))
+            Self::Run { error, run_loop } => {
+                format!("{}{}", error.stock_text(), run_tail(tool, *run_loop))
             }
             Self::BelowLimit { stock } => (*stock).to_owned(),
             Self::Unsupported(_)
@@ -164,16 +164,35 @@ impl Failure {
     }
 }
 
+/// The loop that a run is in; stock names its functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunLoop {
+    /// Posts messages.
+    Sender,
+    /// Takes messages that consume receives.
+    Receiver,
+    /// Does both.
+    Duplex,
+    /// Goes on until the user stops it (`--run_infinitely`).
+    Endless,
+}
+
 /// What stock prints last when the measured loop fails.
-fn run_tail(tool: Tool, endless: bool) -> &'static str {
-    match (tool.is_bandwidth(), tool.verb) {
-        (true, _) if endless => " Error occurred while running infinitely! aborting ...\n",
-        (true, Verb::Write | Verb::Read) => {
+fn run_tail(tool: Tool, run_loop: RunLoop) -> &'static str {
+    match (tool.is_bandwidth(), tool.verb, run_loop) {
+        (true, _, RunLoop::Endless) => " Error occurred while running infinitely! aborting ...\n",
+        (true, Verb::Write | Verb::Read, RunLoop::Sender) => {
             " Failed to complete run_iter_bw function successfully\n"
         }
-        (true, Verb::Atomic) => " Error occurred in run_iter function\n",
-        (false, Verb::Write) => "Test exited with Error\n",
-        (_, _) => "",
+        (true, Verb::Write, RunLoop::Receiver) => {
+            " Failed to complete run_iter_bw_server function successfully\n"
+        }
+        (true, Verb::Write, RunLoop::Duplex) => {
+            " Failed to complete run_iter_bi function successfully\n"
+        }
+        (true, Verb::Atomic, _) => " Error occurred in run_iter function\n",
+        (false, Verb::Write, _) => "Test exited with Error\n",
+        (_, _, _) => "",
     }
 }
 
@@ -193,7 +212,7 @@ impl From<RunError> for Failure {
             RunError::Screen(error) => Self::Screen(error),
             error => Self::Run {
                 error,
-                endless: false,
+                run_loop: RunLoop::Sender,
             },
         }
     }
@@ -220,9 +239,9 @@ mod tests {
 
     #[test]
     fn a_failed_loop_ends_as_stock_does() {
-        let failure = Failure::Run {
+        let mut failure = Failure::Run {
             error: RunError::PeerGone,
-            endless: false,
+            run_loop: RunLoop::Sender,
         };
         assert_eq!(failure.exit_code(WRITE_BW), 1);
         assert_eq!(failure.exit_code(WRITE_LAT), 1);
@@ -234,6 +253,18 @@ mod tests {
         );
         assert_eq!(failure.stock_text(WRITE_LAT), "Test exited with Error\n");
         assert!(failure.is_loss_of_peer());
+        for (kind, name) in [
+            (RunLoop::Receiver, "run_iter_bw_server"),
+            (RunLoop::Duplex, "run_iter_bi"),
+        ] {
+            if let Failure::Run { run_loop, .. } = &mut failure {
+                *run_loop = kind;
+            }
+            assert_eq!(
+                failure.stock_text(WRITE_BW),
+                format!(" Failed to complete {name} function successfully\n")
+            );
+        }
     }
 
     #[test]

@@ -72,10 +72,9 @@ pub(crate) fn run_connected(
     interrupt: &Interrupt,
     connection: Option<TcpStream>,
 ) -> Result<(), Failure> {
-    if params.verb() != Verb::Write || params.with_imm {
+    if params.verb() != Verb::Write {
         return Err(Failure::Unsupported(
-            "only RDMA WRITE can be run; immediate data is not supported yet: leave out \
-             --write_with_imm at both ends",
+            "only RDMA WRITE can be run: use ib_write_bw or ib_write_lat at both ends",
         ));
     }
     let devices = Devices {
@@ -317,6 +316,8 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
     let on_off = |on: bool| if on { Feature::On } else { Feature::Off };
     let bandwidth = params.tool.is_bandwidth();
     let posts = params.machine == Machine::Client || params.bidirectional;
+    let receives = params.has_receive_completions()
+        && (params.machine == Machine::Server || params.bidirectional);
     HeaderInfo {
         verb: tool.verb,
         atomic: params.wire_atomic(),
@@ -338,7 +339,7 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         tx_depth: posts.then_some(params.tx_depth),
         post_list: params.post_list,
         recv_post_list: params.recv_post_list,
-        rx_depth: None,
+        rx_depth: receives.then_some(params.rx_depth),
         cq_moderation: bandwidth.then_some(params.cq_mod),
         cqe_poll: bandwidth.then_some(match params.polling {
             crate::options::Polling::Dynamic => CqePoll::Dynamic,

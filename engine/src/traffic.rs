@@ -1,10 +1,13 @@
 //! A test from its header to its end: walks through the dialogue's plan, runs
 //! the traffic where the plan has it, and shows the results.
+//!
+//! - `bandwidth` and `latency`: the traffic of one message size.
+
+mod bandwidth;
+mod latency;
 
 use std::net::TcpStream;
 use std::time::Duration;
-
-use verbs_sys::RemoteAddress;
 
 use crate::exchange::{
     Action, BandwidthReport, KeyRecord, Scope, Session, Stage, TcpChannel, check_gid_types, plan,
@@ -15,22 +18,13 @@ use crate::options::{Length, Machine, Params, RateLimiter, Sizes};
 use crate::report::address::Whose;
 use crate::report::notes;
 use crate::reporter::Reporter;
-use crate::run::{
-    Counted, CountedRounds, Endless, Phases, PingPong, Prepared, RunError, Sender, Table, Timed,
-    TimedRounds, Watchdog,
-};
+use crate::run::{RunError, Watchdog, post_receives};
 use crate::setup::{Adapter, Path, Resources, to_rtr, to_rts};
-use crate::stats::{
-    BandwidthFigures, BandwidthSamples, BandwidthShape, CpuTimes, CycleRate, LatencySamples, Scale,
-    TimedLatency, Volume,
-};
+use crate::stats::CpuTimes;
 
 /// How long a latency test goes on after the peer has closed the connection:
 /// it closes when it is done, and then its last message is on its way to us.
 const LAST_MESSAGE_TIME: Duration = Duration::from_secs(1);
-
-/// For so long the cycle counter is compared with the clock (`-C`).
-const CYCLE_TIME: Duration = Duration::from_millis(50);
 
 /// The test of one end.
 pub(crate) struct Test<'a> {
@@ -47,6 +41,8 @@ pub(crate) struct Test<'a> {
     /// What the last run of this end measured.
     measured: BandwidthReport,
     cpu: Option<f32>,
+    /// Rows show the sum of both ends, after they have told each other.
+    sums_up: bool,
     /// The line below the rows is shown.
     lined: bool,
 }
@@ -83,6 +79,7 @@ impl<'a> Test<'a> {
             interrupt: parts.interrupt,
             measured: BandwidthReport::default(),
             cpu: None,
+            sums_up: parts.params.plan_input(0).exchanges_reports(),
             lined: false,
         })
     }
@@ -133,6 +130,14 @@ impl<'a> Test<'a> {
         self.params.machine == Machine::Client
             || self.params.bidirectional
             || !self.params.tool.is_bandwidth()
+    }
+
+    /// Whether messages of the peer consume receives of this end.
+    fn receives(&self) -> bool {
+        self.params.has_receive_completions()
+            && (self.params.machine == Machine::Server
+                || self.params.bidirectional
+                || !self.params.tool.is_bandwidth())
     }
 
     fn is_endless(&self) -> bool {
@@ -190,7 +195,14 @@ impl<'a> Test<'a> {
     /// What is to be shown before a synchronisation.
     fn before_sync(&mut self, stage: Stage) -> Result<(), Failure> {
         match stage {
-            Stage::SizeStart => self.reporter.titles()?,
+            Stage::SizeStart => {
+                self.reporter.titles()?;
+                // The peer may send as soon as it has heard of us.
+                if self.receives() {
+                    let queues = &mut self.resources.queues;
+                    post_receives(queues, self.params).map_err(|error| self.failed(error))?;
+                }
+            }
             Stage::RunEnd if self.is_active() => self.end_of_rows()?,
             _ => {}
         }
@@ -236,7 +248,7 @@ impl<'a> Test<'a> {
     /// Runs the traffic of some sizes.
     fn traffic(&mut self, scope: Scope) -> Result<(), Failure> {
         self.reporter.titles()?;
-        if !self.is_active() {
+        if !self.is_active() && !self.receives() {
             return Ok(());
         }
         let sizes: Vec<u32> = match (scope, self.params.sizes) {
@@ -251,10 +263,7 @@ impl<'a> Test<'a> {
                 self.latency(size)
             };
             ran.map_err(|failure| match failure {
-                Failure::Run { error, .. } => Failure::Run {
-                    error,
-                    endless: self.is_endless(),
-                },
+                Failure::Run { error, .. } => self.failed(error),
                 failure => failure,
             })?;
         }
@@ -263,170 +272,11 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Sends messages of one size, and shows what that gave.
-    fn bandwidth(&mut self, size: u32) -> Result<(), Failure> {
-        let params = self.params;
-        let bytes = size as usize;
-        let Resources { queues, memory, .. } = &mut self.resources;
-        let prepared: Vec<Prepared> = self
-            .peers
-            .iter()
-            .enumerate()
-            .map(|(qp, peer)| {
-                let list = params.post_list as usize;
-                Prepared::new(memory, qp, peer, bytes, list, queues.inline)
-            })
-            .collect();
-        let mut sender = Sender::new(queues, &prepared, params, bytes);
-        let watchdog = &mut self.watchdog;
-        if params.warm_up {
-            sender.warm_up(watchdog)?;
+    /// A failure of this end's loop.
+    fn failed(&self, error: RunError) -> Failure {
+        Failure::Run {
+            error,
+            run_loop: self.run_loop(),
         }
-        let shape = |messages: u64| BandwidthShape {
-            size: size.into(),
-            messages,
-            post_list: params.post_list,
-            cq_mod: params.cq_mod,
-            gbits: params.report.gbits,
-            directions: 1,
-        };
-        let (messages, figures) = match params.length {
-            Length::Iterations(limit) => {
-                let messages = limit.saturating_mul(params.qps.into());
-                let peak = params.report.peak;
-                // Runs with a peak have at most 20000 messages per queue pair.
-                let mut samples = BandwidthSamples::new(messages as usize, peak);
-                let mut course = Counted::new(&mut samples, peak, limit, params.qps);
-                sender.run(&mut course, watchdog)?;
-                (messages, samples.figures(&shape(messages)))
-            }
-            Length::Timed { duration, margin } => {
-                let watch_cpu = params.report.cpu_utilization;
-                let mut phases = Phases::start(duration, margin, watch_cpu);
-                let mut course = Timed::new(&mut phases);
-                sender.run(&mut course, watchdog)?;
-                let messages = course.counted;
-                let measured = phases.measured();
-                self.cpu = measured.cpu;
-                let mut samples = BandwidthSamples::new(1, false);
-                samples.mark_start(measured.start);
-                samples.mark_end(measured.stop);
-                (messages, samples.figures(&shape(messages)))
-            }
-            Length::Infinite { interval } => return self.endless(size, interval),
-        };
-        self.measured = report(size, messages, figures);
-        if !params.bidirectional {
-            let ours = self.measured;
-            self.reporter.bandwidth(&ours, &ours, self.cpu, true)?;
-        }
-        Ok(())
-    }
-
-    /// Sends until the user interrupts, with a row every `interval` seconds.
-    fn endless(&mut self, size: u32, interval: u32) -> Result<(), Failure> {
-        let params = self.params;
-        let Resources { queues, memory, .. } = &mut self.resources;
-        let prepared: Vec<Prepared> = self
-            .peers
-            .iter()
-            .enumerate()
-            .map(|(qp, peer)| {
-                let list = params.post_list as usize;
-                Prepared::new(memory, qp, peer, size as usize, list, queues.inline)
-            })
-            .collect();
-        let mut sender = Sender::new(queues, &prepared, params, size as usize);
-        // Both directions are shown, each end knowing one of them.
-        let directions = f64::from(1 + u32::from(params.bidirectional));
-        let reporter = &mut self.reporter;
-        let measured = &mut self.measured;
-        let row = |messages: u64, elapsed: u64| -> Result<(), RunError> {
-            let volume = Volume {
-                size: size.into(),
-                messages,
-                elapsed,
-            };
-            let figures = BandwidthFigures {
-                peak: 0.0,
-                average: volume.average(params.report.gbits) * directions,
-                message_rate: volume.message_rate() * directions,
-            };
-            *measured = report(size, messages, figures);
-            Ok(reporter.bandwidth(measured, measured, None, true)?)
-        };
-        let mut course = Endless::new(self.interrupt, interval, row);
-        // One-way tests end in good order; with traffic both ways the peer
-        // doesn't listen.
-        self.interrupt.leave_to_loop(!params.bidirectional);
-        let ran = sender.run(&mut course, &mut self.watchdog);
-        self.interrupt.leave_to_loop(false);
-        match ran {
-            Ok(()) | Err(RunError::Interrupted) if !params.bidirectional => {
-                Ok(self.reporter.note(notes::USER_STOPPED)?)
-            }
-            Ok(()) => Err(Failure::Interrupted),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Plays ping-pong with messages of one size, and shows what that gave.
-    fn latency(&mut self, size: u32) -> Result<(), Failure> {
-        let params = self.params;
-        let Resources { queues, memory, .. } = &mut self.resources;
-        let (Some(qp), Some(peer)) = (queues.qps.first_mut(), self.peers.first()) else {
-            return Ok(());
-        };
-        let table = Table {
-            size: size as usize,
-            inline: queues.inline,
-            remote: RemoteAddress {
-                addr: peer.vaddr,
-                rkey: peer.rkey,
-            },
-            gap: params.latency_gap,
-            begins: params.machine == Machine::Server,
-        };
-        let context = &*self.adapter.context;
-        let mut game = PingPong::new(context, &mut **qp, &mut *queues.send_cq, memory, &table);
-        match params.length {
-            Length::Iterations(limit) => {
-                let mut samples = LatencySamples::new(usize::try_from(limit).unwrap_or(usize::MAX));
-                let mut rounds = CountedRounds::new(&mut samples, limit);
-                game.run(&mut rounds, &mut self.watchdog)?;
-                let scale = Scale {
-                    cycles: params.report.cycles.then(|| CycleRate::measure(CYCLE_TIME)),
-                    round_trip: false,
-                };
-                self.reporter
-                    .latency(size.into(), limit, &mut samples, scale)?;
-            }
-            Length::Timed { duration, margin } => {
-                let watch_cpu = params.report.cpu_utilization;
-                let mut phases = Phases::start(duration, margin, watch_cpu);
-                let mut rounds = TimedRounds::new(&mut phases);
-                game.run(&mut rounds, &mut self.watchdog)?;
-                let count = rounds.counted;
-                let measured = phases.measured();
-                let elapsed = measured.stop - measured.start;
-                let figures = TimedLatency::new(count, elapsed, false);
-                self.reporter
-                    .latency_timed(size.into(), count, &figures, measured.cpu)?;
-            }
-            // The options know no endless latency tests.
-            Length::Infinite { .. } => {}
-        }
-        Ok(())
-    }
-}
-
-fn report(size: u32, messages: u64, figures: BandwidthFigures) -> BandwidthReport {
-    BandwidthReport {
-        size: size.into(),
-        iterations: messages,
-        peak: figures.peak,
-        average: figures.average,
-        message_rate: figures.message_rate,
-        ports: None,
     }
 }

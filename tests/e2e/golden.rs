@@ -68,7 +68,6 @@ fn is_supported(line: &str) -> bool {
         "-O",
         "-e",
         "-W",
-        "--write_with_imm",
         "--data_validation",
         "--payload_file_path=payload.txt",
         "--use-srq",

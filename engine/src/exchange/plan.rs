@@ -60,7 +60,7 @@ impl PlanInput {
 
     /// Whether duplex ends add up each other's numbers. Timed runs of verbs
     /// with receive completions count both directions themselves.
-    fn exchanges_reports(&self) -> bool {
+    pub(crate) fn exchanges_reports(&self) -> bool {
         self.duplex && (self.one_sided() || self.ending == Ending::Iterations)
     }
 

@@ -41,6 +41,9 @@ pub const BELOW_BANDWIDTH_LIMIT: &str = "Error: BW result is below bw limit\n";
 /// On stderr: the message rate limit (`-y`) was not reached.
 pub const BELOW_RATE_LIMIT: &str = "Error: Msg rate  is below msg_rate limit\n";
 
+/// On stderr: warm-up messages would consume the receives of the test.
+pub const NO_WARM_UP: &str = "Warm up not supported for WRITE_IMM verb.\nSkipping\n";
+
 /// Before the pause of `--wait_destroy`.
 pub fn waiting_to_destroy(seconds: u32) -> String {
     format!(" Waiting {seconds} seconds before releasing resources...\n")

@@ -1,6 +1,6 @@
 //! The sender's loop of the bandwidth tests.
 
-use verbs_sys::{Completion, CompletionQueue, QueuePair, SendFlags, SendRequest};
+use verbs_sys::{Completion, CompletionQueue, PostError, QueuePair, SendFlags, SendRequest};
 
 use super::course::Course;
 use super::error::RunError;
@@ -15,6 +15,12 @@ const DYNAMIC_BATCH: u16 = 1024;
 
 /// Keeps the send queues of all queue pairs filled.
 pub(crate) struct Sender<'a> {
+    qps: &'a mut [Box<dyn QueuePair>],
+    sends: Sends<'a>,
+}
+
+/// What is sent on all queue pairs.
+pub(super) struct Sends<'a> {
     flows: Vec<Flow<'a>>,
     cq: &'a mut dyn CompletionQueue,
     completions: Vec<Completion>,
@@ -28,9 +34,8 @@ pub(crate) struct Sender<'a> {
     completed: u64,
 }
 
-/// One queue pair.
+/// What is sent on one queue pair.
 struct Flow<'a> {
-    qp: &'a mut dyn QueuePair,
     requests: Vec<SendRequest<'a>>,
     /// The next of the requests, when they are posted one by one.
     next: usize,
@@ -48,49 +53,20 @@ impl<'a> Sender<'a> {
         params: &Params,
         size: usize,
     ) -> Self {
-        let batch = match params.polling {
-            Polling::Dynamic => DYNAMIC_BATCH,
-            Polling::Fixed(batch) => batch,
-        };
-        let (list, cq_mod) = (u64::from(params.post_list), u64::from(params.cq_mod));
-        let flows = queues
-            .qps
-            .iter_mut()
-            .zip(prepared)
-            .map(|(qp, prepared)| Flow {
-                qp: &mut **qp,
-                requests: prepared.writes(),
-                next: 0,
-                until_signal: cq_mod,
-                posted: 0,
-                completed: 0,
-            })
-            .collect();
-        let pacer = params
-            .rate_limit
-            .filter(|limit| limit.limiter != RateLimiter::Hardware)
-            .map(|limit| Pacer::new(&limit, size));
         Self {
-            flows,
-            cq: &mut *queues.send_cq,
-            completions: vec![Completion::default(); batch.into()],
-            tx_depth: params.tx_depth,
-            list,
-            cq_mod,
-            pacer,
-            posted: 0,
-            completed: 0,
+            qps: &mut queues.qps,
+            sends: Sends::new(&mut *queues.send_cq, prepared, params, size),
         }
     }
 
     /// Sends some messages that don't count: a send queue's depth, or one list.
     pub(crate) fn warm_up(&mut self, watchdog: &mut Watchdog) -> Result<(), RunError> {
-        let count = match self.list {
-            1 => u64::from(self.tx_depth),
+        let Self { qps, sends } = self;
+        let count = match sends.list {
+            1 => u64::from(sends.tx_depth),
             list => list,
         };
-        for index in 0..self.flows.len() {
-            let flow = &mut self.flows[index];
+        for (index, (qp, flow)) in qps.iter_mut().zip(&mut sends.flows).enumerate() {
             for request in &mut flow.requests {
                 request.flags = SendFlags::SIGNALED;
             }
@@ -98,17 +74,17 @@ impl<'a> Sender<'a> {
             while posted < count {
                 let next = (posted as usize) % flow.requests.len();
                 let one = &flow.requests[next..=next];
-                flow.qp.post_send(one).map_err(|source| RunError::Post {
+                qp.post_send(one).map_err(|source| RunError::Post {
                     qp: Some(index),
                     posted,
-                    tx_depth: self.tx_depth,
+                    tx_depth: sends.tx_depth,
                     source,
                 })?;
                 posted += 1;
             }
             while completed < count {
-                let ready = self.cq.poll(&mut self.completions);
-                for completion in &self.completions[..ready] {
+                let ready = sends.cq.poll(&mut sends.completions);
+                for completion in &sends.completions[..ready] {
                     check(completion, posted, completed)?;
                     completed += 1;
                 }
@@ -124,27 +100,85 @@ impl<'a> Sender<'a> {
         course: &mut C,
         watchdog: &mut Watchdog,
     ) -> Result<(), RunError> {
+        let Self { qps, sends } = self;
         let limit = course.limit();
-        for flow in &mut self.flows {
-            flow.begin(self.list, self.cq_mod);
-        }
-        (self.posted, self.completed) = (0, 0);
+        sends.begin();
         watchdog.start();
         course.start();
-        while !course.is_over(self.completed)? {
-            self.post(course, limit)?;
-            self.poll(course, limit)?;
-            watchdog.turn(self.completed)?;
+        while !course.is_over(sends.completed)? {
+            sends.post(qps, course, limit)?;
+            sends.poll(course, limit)?;
+            watchdog.turn(sends.completed)?;
         }
         course.finish();
         Ok(())
     }
+}
+
+impl<'a> Sends<'a> {
+    /// The requests prepared for each queue pair, which complete on `cq`.
+    pub(super) fn new(
+        cq: &'a mut dyn CompletionQueue,
+        prepared: &'a [Prepared],
+        params: &Params,
+        size: usize,
+    ) -> Self {
+        let batch = match params.polling {
+            Polling::Dynamic => DYNAMIC_BATCH,
+            Polling::Fixed(batch) => batch,
+        };
+        let (list, cq_mod) = (u64::from(params.post_list), u64::from(params.cq_mod));
+        let flows = prepared
+            .iter()
+            .map(|prepared| Flow {
+                requests: prepared.writes(params.with_imm),
+                next: 0,
+                until_signal: cq_mod,
+                posted: 0,
+                completed: 0,
+            })
+            .collect();
+        let pacer = params
+            .rate_limit
+            .filter(|limit| limit.limiter != RateLimiter::Hardware)
+            .map(|limit| Pacer::new(&limit, size));
+        Self {
+            flows,
+            cq,
+            completions: vec![Completion::default(); batch.into()],
+            tx_depth: params.tx_depth,
+            list,
+            cq_mod,
+            pacer,
+            posted: 0,
+            completed: 0,
+        }
+    }
+
+    /// Messages completed, over all queue pairs.
+    #[inline]
+    pub(super) fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// A run begins.
+    pub(super) fn begin(&mut self) {
+        for flow in &mut self.flows {
+            flow.begin(self.list, self.cq_mod);
+        }
+        (self.posted, self.completed) = (0, 0);
+    }
 
     /// Fills the send queues.
     #[inline]
-    fn post<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
+    pub(super) fn post<C: Course>(
+        &mut self,
+        qps: &mut [Box<dyn QueuePair>],
+        course: &mut C,
+        limit: u64,
+    ) -> Result<(), RunError> {
         let tx_depth = u64::from(self.tx_depth);
-        for (index, flow) in self.flows.iter_mut().enumerate() {
+        for (index, (qp, flow)) in qps.iter_mut().zip(&mut self.flows).enumerate() {
             while flow.posted < limit && flow.posted + self.list <= tx_depth + flow.completed {
                 // A list has at most the depth of the send queue.
                 if let Some(pacer) = &mut self.pacer
@@ -153,7 +187,7 @@ impl<'a> Sender<'a> {
                     return Ok(());
                 }
                 course.posting(self.posted);
-                flow.post(self.list, self.cq_mod, limit)
+                flow.post(&mut **qp, self.list, self.cq_mod, limit)
                     .map_err(|source| RunError::Post {
                         qp: Some(index),
                         posted: flow.posted,
@@ -168,7 +202,7 @@ impl<'a> Sender<'a> {
 
     /// Takes one batch of completions.
     #[inline]
-    fn poll<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
+    pub(super) fn poll<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
         let ready = self.cq.poll(&mut self.completions);
         for completion in &self.completions[..ready] {
             check(completion, self.posted, self.completed)?;
@@ -199,10 +233,16 @@ impl Flow<'_> {
 
     /// Posts the list, or the next request.
     #[inline]
-    fn post(&mut self, list: u64, cq_mod: u64, limit: u64) -> Result<(), verbs_sys::PostError> {
+    fn post(
+        &mut self,
+        qp: &mut dyn QueuePair,
+        list: u64,
+        cq_mod: u64,
+        limit: u64,
+    ) -> Result<(), PostError> {
         self.posted += list;
         if list > 1 {
-            return self.qp.post_send(&self.requests);
+            return qp.post_send(&self.requests);
         }
         self.until_signal -= 1;
         let signalled = self.until_signal == 0 || self.posted == limit;
@@ -216,7 +256,7 @@ impl Flow<'_> {
             next + 1
         };
         self.requests[next].flags = flag(signalled);
-        self.qp.post_send(&self.requests[next..=next])
+        qp.post_send(&self.requests[next..=next])
     }
 }
 

@@ -19,7 +19,10 @@ pub(crate) trait Course {
     /// `count` more messages have completed, `total` in all.
     fn completed(&mut self, count: u64, total: u64);
 
-    /// Whether the run is over, with `total` messages completed.
+    /// A message has come in.
+    fn received(&mut self);
+
+    /// Whether the run is over, with `total` messages through.
     fn is_over(&mut self, total: u64) -> Result<bool, RunError>;
 
     /// The run is over.
@@ -74,6 +77,9 @@ impl Course for Counted<'_> {
     }
 
     #[inline]
+    fn received(&mut self) {}
+
+    #[inline]
     fn is_over(&mut self, total: u64) -> Result<bool, RunError> {
         Ok(total >= self.total)
     }
@@ -88,7 +94,7 @@ impl Course for Counted<'_> {
 /// A number of seconds (`-D`).
 pub(crate) struct Timed<'a> {
     phases: &'a mut Phases,
-    /// Messages that completed in the sampled time.
+    /// Messages that completed or came in in the sampled time.
     pub(crate) counted: u64,
 }
 
@@ -103,7 +109,9 @@ impl Course for Timed<'_> {
         u64::MAX
     }
 
-    fn start(&mut self) {}
+    fn start(&mut self) {
+        self.phases.begin();
+    }
 
     #[inline]
     fn posting(&mut self, _: u64) {}
@@ -112,6 +120,13 @@ impl Course for Timed<'_> {
     fn completed(&mut self, count: u64, _: u64) {
         if self.phases.is_sampling() {
             self.counted += count;
+        }
+    }
+
+    #[inline]
+    fn received(&mut self) {
+        if self.phases.is_sampling() {
+            self.counted += 1;
         }
     }
 
@@ -166,6 +181,11 @@ impl<R: FnMut(u64, u64) -> Result<(), RunError>> Course for Endless<'_, R> {
     #[inline]
     fn completed(&mut self, count: u64, _: u64) {
         self.total += count;
+    }
+
+    #[inline]
+    fn received(&mut self) {
+        self.total += 1;
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verbs_sys::{Completion, PostError, WcStatus};
+use verbs_sys::{Completion, PostError, WcFlags, WcStatus};
 
 use crate::failure::seconds;
 use crate::screen::ScreenError;
@@ -22,6 +22,53 @@ pub enum RunError {
         posted: u64,
         /// Messages completed until then.
         completed: u64,
+    },
+    /// A receive failed.
+    #[error(
+        "a receive failed on queue pair {:#08x}: {}; {}",
+        completion.qp_num, completion.status, advice(completion.status)
+    )]
+    Receive {
+        /// How.
+        completion: Completion,
+        /// Messages received until then, over all queue pairs.
+        received: u64,
+    },
+    /// A message came without immediate data.
+    #[error(
+        "a message without immediate data came on queue pair {:#08x}; \
+         give both ends the same options",
+        completion.qp_num
+    )]
+    NoImmediate {
+        /// What came.
+        completion: Completion,
+        /// Messages received until then, over all queue pairs.
+        received: u64,
+    },
+    /// A receive was refused.
+    #[error("a receive was refused when it was posted: {source}; -r is the depth of the queue")]
+    PostReceive {
+        /// Index of the queue pair.
+        qp: usize,
+        /// Messages received until then; `None` before the run.
+        received: Option<u64>,
+        /// Why.
+        source: PostError,
+    },
+    /// No message has come for a long time.
+    #[error(
+        "no message came for {}; look at the peer, it may be stopped, and on an unreliable \
+         connection (-c UC) messages may be lost; --peer-timeout changes the limit",
+        seconds(*waited)
+    )]
+    NothingCame {
+        /// For how long.
+        waited: Duration,
+        /// Messages received until then, over all queue pairs.
+        received: u64,
+        /// Messages that should have come.
+        expected: u64,
     },
     /// A work request was refused.
     #[error("a message was refused when it was posted: {source}")]
@@ -85,6 +132,39 @@ impl RunError {
             Self::Post {
                 qp: None, posted, ..
             } => format!("Couldn't post send: scnt={posted}\n"),
+            Self::Receive {
+                completion,
+                received,
+            } => format!(
+                " Completion with error at server\n Failed status-{} ({}): wr_id {} syndrom {:#x}\n \
+                 rcnt={received}\n",
+                completion.status, completion.status as u8, completion.wr_id, completion.vendor_err
+            ),
+            Self::NoImmediate {
+                completion,
+                received,
+            } => format!(
+                " Completion with wc_flags mismatch at server\n Failed wr_id {} flag: {:#x} \
+                 (should contain {:#x})\n rcnt={received}\n",
+                completion.wr_id,
+                completion.flags.bits(),
+                WcFlags::WITH_IMM.bits()
+            ),
+            Self::PostReceive {
+                qp,
+                received: Some(received),
+                ..
+            } => format!("Couldn't post recv Qp={qp} rcnt={received}\n"),
+            Self::PostReceive { received: None, .. } => {
+                " Failed to post receive recv_wqes\n".to_owned()
+            }
+            // Stock's number of seconds is a fixed text, ours is what it was.
+            Self::NothingCame {
+                received, expected, ..
+            } => format!(
+                " Did not get Message for 120 Seconds, exiting..\n \
+                 Total Received={received}, Total Iters Required={expected}\n"
+            ),
             Self::PeerGone | Self::Stalled { .. } | Self::Interrupted | Self::Screen(_) => {
                 String::new()
             }
@@ -136,6 +216,50 @@ mod tests {
             " Completion with error at client\n \
              Failed status-transport retry counter exceeded (12): wr_id 3 syndrom 0x81\n \
              scnt=266112, ccnt=266028\n"
+        );
+    }
+
+    #[test]
+    fn a_failed_receive_reads_as_in_stock() {
+        let completion = Completion {
+            wr_id: 1,
+            status: WcStatus::WorkRequestFlushed,
+            vendor_err: 0x81,
+            flags: WcFlags::GRH,
+            ..Completion::default()
+        };
+        let received = 12;
+        let failed = RunError::Receive {
+            completion,
+            received,
+        };
+        assert_eq!(
+            failed.stock_text(),
+            " Completion with error at server\n \
+             Failed status-Work Request Flushed Error (5): wr_id 1 syndrom 0x81\n rcnt=12\n"
+        );
+        let bare = RunError::NoImmediate {
+            completion,
+            received,
+        };
+        assert_eq!(
+            bare.stock_text(),
+            " Completion with wc_flags mismatch at server\n \
+             Failed wr_id 1 flag: 0x1 (should contain 0x2)\n rcnt=12\n"
+        );
+    }
+
+    #[test]
+    fn silence_reads_as_in_stock() {
+        let error = RunError::NothingCame {
+            waited: Duration::from_secs(60),
+            received: 3,
+            expected: 100,
+        };
+        assert_eq!(
+            error.stock_text(),
+            " Did not get Message for 120 Seconds, exiting..\n \
+             Total Received=3, Total Iters Required=100\n"
         );
     }
 

@@ -1,19 +1,19 @@
 //! The ping-pong of the latency tests of RDMA WRITE: both ends write to the
-//! other's memory in turn, and spin on the last byte of their own.
+//! other's memory in turn, and wait for what the other writes.
 
 use std::time::{Duration, Instant};
 
-use verbs_sys::memory::Buffer;
 use verbs_sys::{
-    Completion, CompletionQueue, Context, Gather, QueuePair, RemoteAddress, SendOp, SendRequest,
-    Sge,
+    Completion, CompletionQueue, Gather, QueuePair, RemoteAddress, SendOp, SendRequest, Sge,
 };
 
+use super::arrival::{Arrival, Byte};
 use super::bandwidth::check;
 use super::error::RunError;
 use super::phases::Phases;
+use super::requests::write;
 use super::watchdog::Watchdog;
-use crate::setup::{Memory, Place};
+use crate::setup::Memory;
 use crate::stats::{Clock, LatencySamples};
 
 /// How many messages go to and fro, and what is noted down.
@@ -102,49 +102,20 @@ impl Rounds for TimedRounds<'_> {
 }
 
 /// One end of the ping-pong, for one message size.
-pub(crate) struct PingPong<'a> {
-    context: &'a dyn Context,
+pub(crate) struct PingPong<'a, A> {
     qp: &'a mut dyn QueuePair,
     cq: &'a mut dyn CompletionQueue,
     /// Last byte of the message we send.
     sent: Byte<'a>,
-    /// Last byte of the message that comes.
-    received: Byte<'a>,
+    arrival: A,
     sge: Sge,
-    remote: RemoteAddress,
+    op: SendOp,
     /// The message itself, where it goes into the request.
     inline: Option<Vec<u8>>,
     /// Busy wait before each post.
     gap: Duration,
     /// This end posts before it receives anything.
     begins: bool,
-}
-
-/// A byte in registered memory, known to be inside its buffer.
-struct Byte<'a> {
-    buffer: &'a Buffer,
-    offset: usize,
-}
-
-impl<'a> Byte<'a> {
-    /// The last byte of a message, which lies in an area of the layout and so
-    /// inside the buffer.
-    fn last_of(memory: &'a Memory, message: Place, size: usize) -> Self {
-        Self {
-            buffer: memory.buffer(message),
-            offset: message.offset + size.saturating_sub(1),
-        }
-    }
-
-    #[inline]
-    fn load(&self) -> Option<u8> {
-        self.buffer.load_u8(self.offset).ok()
-    }
-
-    #[inline]
-    fn store(&self, value: u8) {
-        let _ = self.buffer.store_u8(self.offset, value);
-    }
 }
 
 /// What the two ends of a ping-pong have in common.
@@ -156,36 +127,37 @@ pub(crate) struct Table {
     pub(crate) inline: u32,
     /// Where the peer wants them.
     pub(crate) remote: RemoteAddress,
+    /// They carry immediate data.
+    pub(crate) with_imm: bool,
     /// Busy wait before each post.
     pub(crate) gap: Duration,
     /// This end posts first.
     pub(crate) begins: bool,
 }
 
-impl<'a> PingPong<'a> {
+impl<'a, A: Arrival> PingPong<'a, A> {
     /// Over the first queue pair of a test.
     pub(crate) fn new(
-        context: &'a dyn Context,
         qp: &'a mut dyn QueuePair,
         cq: &'a mut dyn CompletionQueue,
         memory: &'a Memory,
+        arrival: A,
         table: &Table,
     ) -> Self {
-        let (from, to) = (memory.layout.sends_from(0), memory.layout.published(0));
+        let from = memory.layout.sends_from(0);
         let inline = table.size <= table.inline as usize;
         Self {
-            context,
             qp,
             cq,
             sent: Byte::last_of(memory, from, table.size),
-            received: Byte::last_of(memory, to, table.size),
+            arrival,
             sge: Sge {
                 addr: memory.addr(from),
                 // Messages have at most 2^31 - 1 bytes.
                 length: table.size as u32,
                 lkey: memory.lkey(from),
             },
-            remote: table.remote,
+            op: write(table.remote, table.with_imm),
             inline: inline.then(|| vec![0; table.size]),
             gap: table.gap,
             begins: table.begins,
@@ -230,18 +202,16 @@ impl<'a> PingPong<'a> {
     /// clock ends the run before.
     #[inline]
     fn receive<R: Rounds>(
-        &self,
+        &mut self,
         number: u64,
         rounds: &mut R,
         watchdog: &mut Watchdog,
     ) -> Result<bool, RunError> {
-        // The peer counts in the last byte, too.
-        let expected = Some(number as u8);
-        while self.received.load() != expected {
+        let limit = rounds.limit();
+        while !self.arrival.has_come(self.qp, number, limit)? {
             if rounds.is_over() {
                 return Ok(false);
             }
-            self.context.progress();
             watchdog.turn(number)?;
         }
         Ok(true)
@@ -256,13 +226,7 @@ impl<'a> PingPong<'a> {
             *last = number;
         }
         let sges = std::slice::from_ref(&self.sge);
-        let mut request = SendRequest::signaled(
-            0,
-            SendOp::Write {
-                remote: self.remote,
-            },
-            sges,
-        );
+        let mut request = SendRequest::signaled(0, self.op, sges);
         if let Some(message) = &self.inline {
             request.data = Gather::Inline(message);
         }

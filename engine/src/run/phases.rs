@@ -51,6 +51,11 @@ impl Phases {
         }
     }
 
+    /// Begins now, and not when this was made.
+    pub(crate) fn begin(&mut self) {
+        self.clock = Clock::start();
+    }
+
     /// Looks at the clock. `true` when the run is over.
     #[inline]
     pub(crate) fn look(&mut self) -> bool {

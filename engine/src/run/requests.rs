@@ -80,14 +80,15 @@ impl Prepared {
         }
     }
 
-    /// RDMA WRITE requests; their flags are the sender's matter.
-    pub(crate) fn writes(&self) -> Vec<SendRequest<'_>> {
+    /// RDMA WRITE requests, with immediate data or without; their flags are
+    /// the sender's matter.
+    pub(crate) fn writes(&self, with_imm: bool) -> Vec<SendRequest<'_>> {
         self.sges
             .iter()
             .zip(&self.remotes)
             .map(|(sge, remote)| SendRequest {
                 wr_id: self.qp as u64,
-                op: SendOp::Write { remote: *remote },
+                op: write(*remote, with_imm),
                 data: match &self.inline {
                     Some(message) => Gather::Inline(message),
                     None => Gather::Sges(std::slice::from_ref(sge)),
@@ -97,5 +98,14 @@ impl Prepared {
                 xrc_srqn: None,
             })
             .collect()
+    }
+}
+
+/// RDMA WRITE to `remote`. Nobody looks at the immediate data, only whether
+/// there is any.
+pub(super) fn write(remote: RemoteAddress, with_imm: bool) -> SendOp {
+    match with_imm {
+        true => SendOp::WriteImm { remote, imm: 0 },
+        false => SendOp::Write { remote },
     }
 }

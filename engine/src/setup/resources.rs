@@ -27,6 +27,8 @@ struct Block {
 /// The queues of a test. Work requests carry the index of their queue pair.
 pub(crate) struct Queues {
     pub(crate) send_cq: Box<dyn CompletionQueue>,
+    /// Where receives complete, if messages consume any.
+    pub(crate) recv_cq: Option<Box<dyn CompletionQueue>>,
     pub(crate) qps: Vec<Box<dyn QueuePair>>,
     /// Inline bytes that every queue pair grants.
     pub(crate) inline: u32,
@@ -87,7 +89,9 @@ impl Memory {
             .collect::<Result<_, Failure>>()?;
         let memory = Self { layout, blocks };
         // A passive end sends nothing; ib_write_lat starts from zeroes.
-        let sends = params.machine == Machine::Client || params.bidirectional;
+        let sends = params.machine == Machine::Client
+            || params.bidirectional
+            || !params.tool.is_bandwidth();
         if sends && !params.polls_memory() {
             for qp in 0..layout.qps {
                 memory.fill_with_noise(layout.sends_from(qp))?;
@@ -138,22 +142,33 @@ impl Queues {
         params: &Params,
     ) -> Result<Self, Failure> {
         let context = &*adapter.context;
-        let send_cq = context
-            .create_cq(&CqInit {
-                depth: params.tx_depth.saturating_mul(params.qps),
+        let create = |depth: u32, stock, doing| {
+            let init = CqInit {
+                depth: depth.saturating_mul(params.qps),
                 channel: None,
-            })
-            .map_err(|error| {
-                failed(
-                    "Couldn't create CQ\n",
-                    "making a completion queue; -t and -q decide its size",
-                    error,
+            };
+            let created = context.create_cq(&init);
+            created.map_err(|error| failed(stock, doing, error))
+        };
+        let send_cq = create(
+            params.tx_depth,
+            "Couldn't create CQ\n",
+            "making a completion queue; -t and -q decide its size",
+        )?;
+        let recv_cq = params
+            .has_receive_completions()
+            .then(|| {
+                create(
+                    params.rx_depth,
+                    "Couldn't create a receiver CQ\n",
+                    "making a completion queue for receives; -r and -q decide its size",
                 )
-            })?;
+            })
+            .transpose()?;
         let init = QpInit {
             qp_type: qp_type(params.connection)?,
             send_cq: &*send_cq,
-            recv_cq: &*send_cq,
+            recv_cq: &**recv_cq.as_ref().unwrap_or(&send_cq),
             srq: None,
             xrcd: None,
             cap: QpCapabilities {
@@ -182,6 +197,7 @@ impl Queues {
             .unwrap_or(0);
         Ok(Self {
             send_cq,
+            recv_cq,
             qps,
             inline,
         })

@@ -149,6 +149,8 @@ impl Course for Count {
         assert_eq!(self.counted, total);
     }
 
+    fn received(&mut self) {}
+
     fn is_over(&mut self, total: u64) -> Result<bool, RunError> {
         Ok(total >= self.total)
     }
@@ -184,6 +186,7 @@ fn rig(line: &str) -> Rig {
     };
     let queues = Queues {
         send_cq: Box::new(FakeCq(wire.clone())),
+        recv_cq: None,
         qps: (0..qps).map(boxed).collect(),
         inline: 0,
     };

@@ -1,0 +1,182 @@
+//! The bandwidth tests: the loop that fits, and what its measurement gives.
+
+use super::Test;
+use crate::exchange::BandwidthReport;
+use crate::failure::{Failure, RunLoop};
+use crate::options::{Length, Machine};
+use crate::report::notes;
+use crate::run::{
+    Counted, Course, Duplex, Endless, Phases, Prepared, Receiver, RunError, Sender, Timed, Watchdog,
+};
+use crate::setup::Resources;
+use crate::stats::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
+
+/// The loop of one end, over all queue pairs.
+enum Traffic<'a> {
+    Sender(Sender<'a>),
+    Receiver(Receiver<'a>),
+    Duplex(Duplex<'a>),
+}
+
+impl Traffic<'_> {
+    fn run<C: Course>(&mut self, course: &mut C, watchdog: &mut Watchdog) -> Result<(), RunError> {
+        match self {
+            Self::Sender(sender) => sender.run(course, watchdog),
+            Self::Receiver(receiver) => receiver.run(course, watchdog),
+            Self::Duplex(duplex) => duplex.run(course, watchdog),
+        }
+    }
+}
+
+impl Test<'_> {
+    /// Which loop this end runs.
+    pub(super) fn run_loop(&self) -> RunLoop {
+        match (self.params.length, self.params.has_receive_completions()) {
+            (Length::Infinite { .. }, _) => RunLoop::Endless,
+            (_, true) if self.params.bidirectional => RunLoop::Duplex,
+            (_, true) if self.params.machine == Machine::Server => RunLoop::Receiver,
+            _ => RunLoop::Sender,
+        }
+    }
+
+    /// Runs messages of one size, and shows what that gave.
+    pub(super) fn bandwidth(&mut self, size: u32) -> Result<(), Failure> {
+        let params = self.params;
+        if let Length::Infinite { interval } = params.length {
+            return self.endless(size, interval);
+        }
+        let run_loop = self.run_loop();
+        if params.warm_up && params.with_imm {
+            self.reporter.warn(notes::NO_WARM_UP)?;
+        }
+        let prepared = self.prepared(size);
+        let queues = &mut self.resources.queues;
+        let bytes = size as usize;
+        let watchdog = &mut self.watchdog;
+        let mut traffic = match (run_loop, &mut queues.recv_cq) {
+            (RunLoop::Receiver, Some(recv_cq)) => {
+                Traffic::Receiver(Receiver::new(&mut queues.qps, &mut **recv_cq, params))
+            }
+            (RunLoop::Duplex, Some(recv_cq)) => {
+                let (qps, send_cq) = (&mut queues.qps, &mut *queues.send_cq);
+                Traffic::Duplex(Duplex::new(
+                    qps,
+                    send_cq,
+                    &mut **recv_cq,
+                    &prepared,
+                    params,
+                    bytes,
+                ))
+            }
+            _ => {
+                let mut sender = Sender::new(queues, &prepared, params, bytes);
+                if params.warm_up && !params.with_imm {
+                    sender.warm_up(watchdog)?;
+                }
+                Traffic::Sender(sender)
+            }
+        };
+        let shape = |messages: u64| BandwidthShape {
+            size: size.into(),
+            messages,
+            post_list: params.post_list,
+            cq_mod: params.cq_mod,
+            gbits: params.report.gbits,
+            directions: 1,
+        };
+        let (messages, figures) = match params.length {
+            Length::Iterations(limit) => {
+                let messages = limit.saturating_mul(params.qps.into());
+                // Who only receives cannot tell.
+                let peak = params.report.peak && run_loop != RunLoop::Receiver;
+                // Runs with a peak have at most 20000 messages per queue pair.
+                let mut samples = BandwidthSamples::new(messages as usize, peak);
+                let mut course = Counted::new(&mut samples, peak, limit, params.qps);
+                traffic.run(&mut course, watchdog)?;
+                (messages, samples.figures(&shape(messages)))
+            }
+            Length::Timed { duration, margin } => {
+                let watch_cpu = params.report.cpu_utilization;
+                let mut phases = Phases::start(duration, margin, watch_cpu);
+                let mut course = Timed::new(&mut phases);
+                traffic.run(&mut course, watchdog)?;
+                let messages = course.counted;
+                let measured = phases.measured();
+                self.cpu = measured.cpu;
+                let mut samples = BandwidthSamples::new(1, false);
+                samples.mark_start(measured.start);
+                samples.mark_end(measured.stop);
+                (messages, samples.figures(&shape(messages)))
+            }
+            // Has a loop of its own, above.
+            Length::Infinite { .. } => return Ok(()),
+        };
+        self.measured = report(size, messages, figures);
+        if !self.sums_up {
+            let ours = self.measured;
+            self.reporter.bandwidth(&ours, &ours, self.cpu, true)?;
+        }
+        Ok(())
+    }
+
+    /// The requests of all queue pairs for messages of one size.
+    fn prepared(&self, size: u32) -> Vec<Prepared> {
+        let Resources { queues, memory, .. } = &self.resources;
+        let list = self.params.post_list as usize;
+        self.peers
+            .iter()
+            .enumerate()
+            .map(|(qp, peer)| Prepared::new(memory, qp, peer, size as usize, list, queues.inline))
+            .collect()
+    }
+
+    /// Sends until the user interrupts, with a row every `interval` seconds.
+    fn endless(&mut self, size: u32, interval: u32) -> Result<(), Failure> {
+        let params = self.params;
+        let prepared = self.prepared(size);
+        let queues = &mut self.resources.queues;
+        let mut sender = Sender::new(queues, &prepared, params, size as usize);
+        // Both directions are shown, each end knowing one of them.
+        let directions = f64::from(1 + u32::from(params.bidirectional));
+        let reporter = &mut self.reporter;
+        let measured = &mut self.measured;
+        let row = |messages: u64, elapsed: u64| -> Result<(), RunError> {
+            let volume = Volume {
+                size: size.into(),
+                messages,
+                elapsed,
+            };
+            let figures = BandwidthFigures {
+                peak: 0.0,
+                average: volume.average(params.report.gbits) * directions,
+                message_rate: volume.message_rate() * directions,
+            };
+            *measured = report(size, messages, figures);
+            Ok(reporter.bandwidth(measured, measured, None, true)?)
+        };
+        let mut course = Endless::new(self.interrupt, interval, row);
+        // One-way tests end in good order; with traffic both ways the peer
+        // doesn't listen.
+        self.interrupt.leave_to_loop(!params.bidirectional);
+        let ran = sender.run(&mut course, &mut self.watchdog);
+        self.interrupt.leave_to_loop(false);
+        match ran {
+            Ok(()) | Err(RunError::Interrupted) if !params.bidirectional => {
+                Ok(self.reporter.note(notes::USER_STOPPED)?)
+            }
+            Ok(()) => Err(Failure::Interrupted),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn report(size: u32, messages: u64, figures: BandwidthFigures) -> BandwidthReport {
+    BandwidthReport {
+        size: size.into(),
+        iterations: messages,
+        peak: figures.peak,
+        average: figures.average,
+        message_rate: figures.message_rate,
+        ports: None,
+    }
+}
