@@ -89,7 +89,14 @@ fn assert_free_of_charge(tool: Tool, few: &str, many: &str, more: u64) {
 
 #[test]
 fn bandwidth_messages_allocate_nothing() {
-    for line in ["-s 64", "-s 64 -l 10", "-s 4096 -q 2 -b", "-s 64 -c UC"] {
+    for line in [
+        "-s 64",
+        "-s 64 -l 10",
+        "-s 4096 -q 2 -b",
+        "-s 64 -c UC",
+        "-s 64 --write_with_imm",
+        "-s 4096 -q 2 -b --write_with_imm",
+    ] {
         let few = format!("--loopback -N {line} -n 2000");
         let many = format!("--loopback -N {line} -n 20000");
         assert_free_of_charge(WRITE_BW, &few, &many, 18_000);
@@ -98,6 +105,9 @@ fn bandwidth_messages_allocate_nothing() {
 
 #[test]
 fn latency_messages_allocate_nothing() {
-    let (few, many) = ("--loopback -n 1000", "--loopback -n 10000");
-    assert_free_of_charge(WRITE_LAT, few, many, 9_000);
+    for line in ["", " --write_with_imm"] {
+        let few = format!("--loopback -n 1000{line}");
+        let many = format!("--loopback -n 10000{line}");
+        assert_free_of_charge(WRITE_LAT, &few, &many, 9_000);
+    }
 }

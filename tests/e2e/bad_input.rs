@@ -156,7 +156,7 @@ fn what_is_not_there_yet_is_refused() {
         "-R",
         "-c XRC",
         "--data_validation",
-        "--loopback --write_with_imm",
+        "--write_with_imm --run_infinitely",
     ] {
         let ended = run(WRITE_BW, line);
         assert_eq!(ended.code, Some(1), "{line}: {ended:#?}");

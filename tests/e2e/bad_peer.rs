@@ -115,6 +115,11 @@ fn another_test_on_the_other_side_is_told_by_both() {
             ["-n 100", "-n 200"],
             " iters mismatch: local=",
         ),
+        (
+            [WRITE_BW; 2],
+            ["", "--write_with_imm"],
+            " verb mismatch: local=",
+        ),
         ([WRITE_BW; 2], ["-s 8", "-s 16"], " size mismatch: local="),
         (
             [WRITE_BW; 2],
@@ -163,8 +168,11 @@ fn a_peer_that_is_killed_ends_the_test() {
         (WRITE_BW, "-D 40 -b"),
         (WRITE_BW, "--run_infinitely"),
         (WRITE_BW, "-D 40 -c UC"),
+        (WRITE_BW, "-D 40 --write_with_imm"),
+        (WRITE_BW, "-D 40 --write_with_imm -b"),
         (WRITE_LAT, "-D 40"),
         (WRITE_LAT, "-D 40 -c UC"),
+        (WRITE_LAT, "-D 40 --write_with_imm"),
         (WRITE_LAT, "-n 4000000"),
     ] {
         for server_dies in [true, false] {
@@ -209,6 +217,27 @@ fn a_peer_that_is_stopped_ends_the_test() {
     std::thread::sleep(Duration::from_millis(1000));
     client.signal(Signal::SIGSTOP);
     server.wait().assert_failed(1, 20);
+    client.signal(Signal::SIGKILL);
+    client.wait();
+}
+
+/// A receiver that gets nothing more says how far it has got.
+#[test]
+fn a_receiver_tells_what_has_come() {
+    let _turn = Turn::take();
+    let line = "--write_with_imm -n 4000000 -s 64 --peer-timeout 2";
+    let [server, client] = start_pair([WRITE_BW; 2], [line; 2]);
+    std::thread::sleep(Duration::from_millis(1000));
+    client.signal(Signal::SIGSTOP);
+    let ended = server.wait();
+    ended.assert_failed(1, 20);
+    assert!(
+        ended
+            .err
+            .contains(" Did not get Message for 120 Seconds, exiting..\n Total Received="),
+        "{ended:#?}"
+    );
+    assert!(ended.err.contains(", Total Iters Required=4000000\n"));
     client.signal(Signal::SIGKILL);
     client.wait();
 }

@@ -116,6 +116,84 @@ fn both_directions_add_up() {
     }
 }
 
+/// With immediate data the receiver measures by itself.
+#[test]
+fn both_ends_of_a_write_with_immediate_measure() {
+    for (line, size, messages) in [
+        ("-n 300", 65536.0, 300.0),
+        ("-n 101 -s 64", 64.0, 101.0),
+        ("-n 300 -q 3 -s 4097 -m 1024", 4097.0, 900.0),
+        ("-n 800 -l 8 --recv_post_list=4 -s 64", 64.0, 800.0),
+        ("-n 1000 -r 6 -s 64", 64.0, 1000.0),
+        ("-n 200 -c UC", 65536.0, 200.0),
+        ("-n 200 -q 2 --mr_per_qp", 65536.0, 400.0),
+        ("-n 200 -s 64 --reversed", 64.0, 200.0),
+    ] {
+        let ends = good_pair(WRITE_BW, &format!("--write_with_imm {line}"));
+        let [receiver, sender] = match line.contains("--reversed") {
+            true => [&ends[1], &ends[0]],
+            false => [&ends[0], &ends[1]],
+        };
+        for (ended, has_peak) in [(receiver, false), (sender, true)] {
+            let rows = numbers(ended);
+            let [row] = rows.as_slice() else {
+                panic!("{line}: {rows:?}");
+            };
+            assert_eq!((row[0], row[1]), (size, messages), "{line}");
+            assert_eq!(row[2] > 0.0, has_peak, "{line}: {row:?}");
+            assert!(row[3] > 0.0, "{line}: {row:?}");
+            assert_eq!(ended.out.contains(" TX depth "), has_peak, "{line}");
+            assert_eq!(ended.out.contains(" RX depth "), !has_peak, "{line}");
+            assert!(!ended.out.contains("RKey"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn writes_with_immediate_go_both_ways() {
+    for line in ["-n 300", "-n 301 -q 2 -s 64", "-n 200 -l 4 -c UC -s 64"] {
+        let rows = same_rows(&format!("--write_with_imm -b {line}"));
+        assert_eq!(rows.len(), 1, "{line}: {rows:?}");
+    }
+    // Each end knows both directions, and tells the other nothing.
+    for ended in good_pair(WRITE_BW, "--write_with_imm -b -D 1 -s 4096") {
+        let rows = numbers(&ended);
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert!(rows[0][1] > 0.0 && rows[0][3] > 0.0, "{rows:?}");
+    }
+}
+
+#[test]
+fn all_sizes_with_immediate_have_a_row_at_both_ends() {
+    for (tool, line) in [
+        (WRITE_BW, "-a -n 10"),
+        (WRITE_BW, "-a -b -n 10"),
+        (WRITE_LAT, "-a -n 20"),
+    ] {
+        for ended in good_pair(tool, &format!("--write_with_imm {line}")) {
+            assert_eq!(ended.rows().len(), 23, "{tool} {line}");
+        }
+    }
+}
+
+#[test]
+fn a_timed_write_with_immediate_is_counted_at_both_ends() {
+    for ended in good_pair(WRITE_BW, "--write_with_imm -D 1 --cpu_util -s 4096") {
+        let rows = numbers(&ended);
+        let [_, count, peak, average, _, _] = rows[0][..] else {
+            panic!("{rows:?}");
+        };
+        assert!(count > 0.0 && average > 0.0 && peak == 0.0, "{rows:?}");
+    }
+}
+
+#[test]
+fn a_write_with_immediate_is_not_warmed_up() {
+    let [server, client] = good_pair(WRITE_BW, "--write_with_imm -n 200 --perform_warm_up");
+    assert!(client.err.contains("Warm up not supported for WRITE_IMM"));
+    assert_eq!(numbers(&server)[0][1], 200.0);
+}
+
 #[test]
 fn units_and_peak_are_chosen() {
     let gbits = good_pair(WRITE_BW, "-n 200 --report_gbits");
@@ -181,6 +259,8 @@ fn latency_is_ordered() {
         "-n 200",
         "-n 200 -s 4096",
         "-n 200 -c UC",
+        "-n 200 --write_with_imm",
+        "-n 200 --write_with_imm -s 4096 -r 4 -c UC",
         "-n 100 --latency_gap=20",
         "-n 100 -C",
     ] {
@@ -218,15 +298,17 @@ fn latency_lists_all_samples() {
 
 #[test]
 fn timed_latency_counts_transactions() {
-    let [_, client] = good_pair(WRITE_LAT, "-D 1");
-    let rows = numbers(&client);
-    let [size, count, average, tps] = rows[0][..] else {
-        panic!("{rows:?}");
-    };
-    assert_eq!(size, 2.0);
-    assert!(count > 10.0, "{rows:?}");
-    // Half a round trip, in microseconds; both numbers are rounded.
-    assert!((average * 2.0 * tps / 1e6 - 1.0).abs() < 0.01, "{rows:?}");
+    for line in ["-D 1", "-D 1 --write_with_imm"] {
+        let [_, client] = good_pair(WRITE_LAT, line);
+        let rows = numbers(&client);
+        let [size, count, average, tps] = rows[0][..] else {
+            panic!("{rows:?}");
+        };
+        assert_eq!(size, 2.0);
+        assert!(count > 10.0, "{rows:?}");
+        // Half a round trip, in microseconds; both numbers are rounded.
+        assert!((average * 2.0 * tps / 1e6 - 1.0).abs() < 0.01, "{rows:?}");
+    }
 }
 
 /// A file of its own for one test.
@@ -333,7 +415,9 @@ fn both_ends_in_one_process() {
         (WRITE_BW, "--loopback -n 300"),
         (WRITE_BW, "--loopback -n 100 -b -q 2"),
         (WRITE_BW, "--loopback -n 100 --ipv6-addr"),
+        (WRITE_BW, "--loopback -n 300 --write_with_imm"),
         (WRITE_LAT, "--loopback -n 200"),
+        (WRITE_LAT, "--loopback -n 200 --write_with_imm"),
     ] {
         let ended = run(tool, line);
         assert_eq!(ended.code, Some(0), "{line}: {ended:#?}");

@@ -10,6 +10,7 @@ fn help_lists_what_the_tool_has() {
     ));
     assert!(bandwidth.contains("-n, --iters=<iters>"));
     assert!(bandwidth.contains("[5000] (both)"));
+    assert!(bandwidth.contains("WRITE with immediate data (both)\n"));
     assert!(bandwidth.contains("Not in stock perftest:\n"));
     assert!(!bandwidth.contains("--latency_gap"));
     assert!(!bandwidth.contains("  7   "));

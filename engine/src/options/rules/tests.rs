@@ -367,6 +367,8 @@ fn the_peak_goes_with_many_iterations_and_with_receiving_only() {
     assert_eq!(peak(SEND_BW, "host"), (true, false));
     assert_eq!(peak(SEND_BW, "host --reversed"), (false, true));
     assert_eq!(peak(WRITE_BW, "--write_with_imm"), (false, true));
+    let both = "--write_with_imm --loopback";
+    assert_eq!(peak(WRITE_BW, both), (true, false));
 }
 
 #[test]

@@ -46,12 +46,14 @@ pub(super) fn cpu_utilization(s: &mut Settings, messages: &mut Messages) -> Resu
     Ok(())
 }
 
-/// The side that only receives cannot tell a peak.
+/// The side that only receives cannot tell a peak; of both ends in one process
+/// the sender is shown.
 pub(super) fn receiver_peak(s: &mut Settings, messages: &mut Messages) -> Result<(), Refusal> {
     if s.has_receive_completions()
         && s.tool.is_bandwidth()
         && s.is_traffic_server()
         && !s.bidirectional
+        && !s.loopback
     {
         without_peak(s, messages);
     }
