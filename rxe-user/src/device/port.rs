@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use super::progress::{Progress, Worker};
 use super::{UserDevice, list_error, path_mtu};
 use crate::link::capture::Capture;
 use crate::link::udp::{BindError, UdpLink, UdpOptions};
-use crate::link::{Link, PacketSink, RxPacket, TxQueue};
+use crate::link::{Link, PacketSink, ROCE_PORT, RxPacket, TxQueue};
 use crate::time::Time;
 use crate::transport::{Acks, CqId, Nic, NicConfig, NicLimits};
 
@@ -211,10 +211,12 @@ pub(crate) struct Port {
 impl Port {
     /// Opens the port of a device, or joins one that this process has.
     pub(crate) fn open(device: &UserDevice) -> Result<Arc<Self>> {
+        // Held throughout, so that the threads of this process don't race for
+        // an address.
+        let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
         if device.netdev.loopback {
             return Self::open_loopback(device);
         }
-        let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
         ports.retain(|(_, port)| port.strong_count() > 0);
         let index = device.netdev.index;
         if let Some(port) = ports
@@ -241,17 +243,17 @@ impl Port {
         let mut last_error = None;
         for host in 1..=LOOPBACK_ADDRESSES {
             let v4 = IpAddr::from(Ipv4Addr::new(127, 0, 0, host));
-            let mut addresses = vec![v4];
-            let mut bound = UdpLink::bind(&addresses, &options);
-            if bound.is_ok() && has_v6 {
-                drop(bound);
-                addresses.push(Ipv6Addr::LOCALHOST.into());
-                bound = UdpLink::bind(&addresses, &options).or_else(|_| {
-                    addresses.pop();
-                    UdpLink::bind(&addresses, &options)
-                });
+            // To find out who holds an address takes a look at every process;
+            // that is for the last one.
+            if host < LOOPBACK_ADDRESSES && !is_free(v4) {
+                continue;
             }
-            match bound {
+            let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+            let mut addresses = vec![v4];
+            if has_v6 && is_free(v6) {
+                addresses.push(v6);
+            }
+            match UdpLink::bind(&addresses, &options) {
                 Ok(link) => return Self::start(device, link, &addresses),
                 Err(error @ BindError::PortHeld { .. }) => last_error = Some(error),
                 Err(error) => return Err(error.into()),
@@ -351,6 +353,11 @@ fn bindable(device: &UserDevice) -> Result<Vec<IpAddr>> {
     Ok(addresses)
 }
 
+/// Whether nobody holds the port of RoCE on an address right now.
+fn is_free(address: IpAddr) -> bool {
+    UdpSocket::bind((address, ROCE_PORT)).is_ok()
+}
+
 fn link_options(device: &UserDevice) -> UdpOptions {
     UdpOptions {
         interface: device.netdev.index,
@@ -412,9 +419,4 @@ impl PacketSink for Arrivals<'_> {
 
 fn time_since(start: Instant) -> Time {
     Time::from_nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// What a port's thread waits for.
-pub(crate) fn as_fds(sockets: &[OwnedFd]) -> impl Iterator<Item = BorrowedFd<'_>> {
-    sockets.iter().map(AsFd::as_fd)
 }

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use verbs_sys::{Result, VerbsError};
 
 use super::channel::io_error;
-use super::port::{Engine, as_fds};
+use super::port::Engine;
 use crate::transport::Acks;
 
 /// How long the thread leaves a port alone that somebody polls. Each nap that
@@ -125,8 +125,8 @@ impl Progress {
 
     /// A user stops polling for a while: the thread has to take over now.
     pub(crate) fn take_over(&self) {
-        self.released.store(true, Ordering::Relaxed);
-        if self.napping.load(Ordering::Relaxed) {
+        self.released.store(true, Ordering::SeqCst);
+        if self.napping.load(Ordering::SeqCst) {
             self.wake();
         }
     }
@@ -140,18 +140,25 @@ impl Progress {
     fn serve(&self) {
         let mut seen = self.polls.load(Ordering::Relaxed);
         let mut nap = SHORTEST_NAP;
+        // The call that ends a wait comes first. A list that is made once, and no
+        // epoll instance, which would slow down the arrival of every packet.
+        let wake = std::iter::once(self.wake.as_fd());
+        let mut fds: Vec<PollFd<'_>> = wake
+            .chain(self.sockets.iter().map(AsFd::as_fd))
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
         while !self.stop.load(Ordering::Acquire) {
             let polls = self.polls.load(Ordering::Relaxed);
-            let released = self.released.swap(false, Ordering::Relaxed);
+            let released = self.released.swap(false, Ordering::SeqCst);
             if polls != seen && !released {
                 seen = polls;
-                self.nap(nap);
+                self.nap(&mut fds, nap);
                 nap = LONGEST_NAP.min(2 * nap);
             } else {
                 seen = polls;
                 nap = SHORTEST_NAP;
                 if self.drive(polls) {
-                    self.sleep();
+                    self.sleep(&mut fds);
                 }
             }
         }
@@ -179,14 +186,17 @@ impl Progress {
     }
 
     /// Leaves the port to whoever polls.
-    fn nap(&self, time: Duration) {
-        self.napping.store(true, Ordering::Relaxed);
-        self.wait(Some(time), false, false);
-        self.napping.store(false, Ordering::Relaxed);
+    fn nap(&self, fds: &mut [PollFd<'_>], time: Duration) {
+        // Either this sees that it should take over, or `take_over` sees it nap.
+        self.napping.store(true, Ordering::SeqCst);
+        if !self.released.load(Ordering::SeqCst) {
+            self.wait(fds.split_at_mut(1).0, Some(time));
+        }
+        self.napping.store(false, Ordering::SeqCst);
     }
 
     /// Sleeps until a packet comes, a timer runs out, or somebody calls.
-    fn sleep(&self) {
+    fn sleep(&self, fds: &mut [PollFd<'_>]) {
         let (timeout, blocked) = {
             let engine = self.lock();
             let deadline = engine.nic.next_deadline();
@@ -198,21 +208,19 @@ impl Progress {
                 engine.is_blocked(),
             )
         };
-        self.wait(timeout, true, blocked);
+        let mut wanted = PollFlags::POLLIN;
+        wanted.set(PollFlags::POLLOUT, blocked);
+        for socket in fds.iter_mut().skip(1) {
+            socket.set_events(wanted);
+        }
+        self.wait(fds, timeout);
         self.sleeps_until.store(0, Ordering::Relaxed);
     }
 
-    fn wait(&self, timeout: Option<Duration>, for_packets: bool, for_room: bool) {
-        let mut flags = PollFlags::POLLIN;
-        flags.set(PollFlags::POLLOUT, for_room);
-        let sockets = as_fds(&self.sockets).take(if for_packets { usize::MAX } else { 0 });
-        let mut fds: Vec<PollFd<'_>> =
-            std::iter::once(PollFd::new(self.wake.as_fd(), PollFlags::POLLIN))
-                .chain(sockets.map(|fd| PollFd::new(fd, flags)))
-                .collect();
+    fn wait(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
         // A signal or an error ends the wait like a packet does; the next
         // round finds out what there is to do.
-        let _ = ppoll(&mut fds, timeout.map(TimeSpec::from), None);
+        let _ = ppoll(fds, timeout.map(TimeSpec::from), None);
         let _ = self.wake.read();
     }
 }
