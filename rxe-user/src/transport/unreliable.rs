@@ -143,30 +143,17 @@ impl UnreliableReceiver {
             (Some(reth), _) => {
                 check_range(identity, &reth, AccessFlags::REMOTE_WRITE, shared)
                     .map_err(|_| Dropped)?;
-                let length = u64::from(reth.length);
-                WriteTarget {
-                    va: reth.va,
-                    rkey: reth.rkey,
-                    remaining: length,
-                    total: length,
-                }
+                WriteTarget::new(&reth)
             }
             (None, Message::Write(target)) => target,
             (None, _) => return Err(Dropped),
         };
-        let payload = packet.payload();
-        let len = payload.len() as u64;
-        if len > target.remaining || (len == target.remaining) != operation.is_end() {
+        if !target.expects(packet) {
             return Err(Dropped);
         }
-        if len > 0 {
-            shared
-                .memory
-                .write_remote(identity.accessor(), target.rkey, target.va, payload)
-                .map_err(|_| Dropped)?;
-        }
-        target.va = target.va.wrapping_add(len);
-        target.remaining -= len;
+        target
+            .place(identity, packet.payload(), shared)
+            .map_err(|_| Dropped)?;
         if !operation.is_end() {
             self.message = Message::Write(target);
             return Ok(());

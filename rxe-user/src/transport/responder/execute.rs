@@ -107,23 +107,13 @@ impl Responder {
             (None, Message::Write(target)) => target,
             (None, _) => return Err(Refusal::INVALID_REQUEST),
         };
-        let payload = packet.payload();
-        let len = payload.len() as u64;
-        let exhausts = len == target.remaining;
-        if len > target.remaining || exhausts != operation.is_end() {
+        if !target.expects(packet) {
             return Err(Refusal::INVALID_REQUEST);
         }
         if operation.consumes_receive() && !self.receive.begin(&self.source, shared) {
             return Err(Refusal::ReceiverNotReady);
         }
-        if !payload.is_empty() {
-            shared
-                .memory
-                .write_remote(identity.accessor(), target.rkey, target.va, payload)
-                .map_err(|_| Refusal::ACCESS)?;
-        }
-        target.va = target.va.wrapping_add(len);
-        target.remaining -= len;
+        target.place(identity, packet.payload(), shared)?;
         self.expected += 1;
         if !operation.is_end() {
             self.message = Message::Write(target);
@@ -159,13 +149,7 @@ impl Responder {
             return Err(Refusal::ReceiverNotReady);
         }
         check_range(identity, reth, AccessFlags::REMOTE_WRITE, shared)?;
-        let length = u64::from(reth.length);
-        Ok(WriteTarget {
-            va: reth.va,
-            rkey: reth.rkey,
-            remaining: length,
-            total: length,
-        })
+        Ok(WriteTarget::new(reth))
     }
 
     fn execute_read(

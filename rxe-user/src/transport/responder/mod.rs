@@ -11,7 +11,7 @@ use verbs_sys::{AccessFlags, EventKind, WcStatus};
 
 use super::placement::{ActiveReceive, ReceiveSource};
 use super::queue_pair::{Connection, Fault, Identity, Shared};
-use crate::wire::{Msn, NakCode, Operation, Packet, Psn};
+use crate::wire::{Msn, NakCode, Operation, Packet, Psn, Reth};
 use reply::ReplyQueue;
 
 pub(crate) use execute::{arrival, check_payload, check_range, follows};
@@ -28,10 +28,49 @@ pub(crate) enum Message {
 /// Where the rest of an RDMA Write goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteTarget {
-    pub(crate) va: u64,
-    pub(crate) rkey: u32,
-    pub(crate) remaining: u64,
+    va: u64,
+    rkey: u32,
+    remaining: u64,
+    /// Bytes of the whole message.
     pub(crate) total: u64,
+}
+
+impl WriteTarget {
+    pub(crate) fn new(reth: &Reth) -> Self {
+        let length = u64::from(reth.length);
+        Self {
+            va: reth.va,
+            rkey: reth.rkey,
+            remaining: length,
+            total: length,
+        }
+    }
+
+    /// Whether a packet's payload is what its place in the message asks for:
+    /// the last packet, and no other, exhausts the length (IBTA 9.7.4.1.6).
+    pub(crate) fn expects(&self, packet: &Packet<'_>) -> bool {
+        let len = packet.payload().len() as u64;
+        len <= self.remaining && (len == self.remaining) == packet.operation().is_end()
+    }
+
+    /// Places the next bytes of the message.
+    pub(crate) fn place(
+        &mut self,
+        identity: &Identity,
+        payload: &[u8],
+        shared: &Shared,
+    ) -> Result<(), Refusal> {
+        if !payload.is_empty() {
+            shared
+                .memory
+                .write_remote(identity.accessor(), self.rkey, self.va, payload)
+                .map_err(|_| Refusal::ACCESS)?;
+        }
+        let len = payload.len() as u64;
+        self.va = self.va.wrapping_add(len);
+        self.remaining -= len;
+        Ok(())
+    }
 }
 
 /// Why a request in sequence isn't executed: one row of the fault table
