@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -336,21 +336,26 @@ fn bindable(device: &UserDevice) -> Result<Vec<IpAddr>> {
     let v4 = netdev.ipv4().map(IpAddr::from);
     let v6 = netdev.ipv6_global().map(IpAddr::from);
     let link_local = netdev.ipv6_link_local().map(IpAddr::from);
-    let options = link_options(device);
-    let mut addresses = Vec::new();
-    for address in v4.chain(v6).chain(link_local) {
-        match UdpLink::bind(&[address], &options) {
-            Ok(_) => addresses.push(address),
-            Err(BindError::NotLocal(_)) => {
-                log::debug!("{}: {address} can't be used yet", device.name);
-            }
-            Err(error) => return Err(error.into()),
-        }
+    let (usable, not_yet): (Vec<_>, Vec<_>) = v4
+        .chain(v6)
+        .chain(link_local)
+        .partition(|address| is_usable(*address, netdev.index));
+    if !not_yet.is_empty() {
+        log::debug!("{}: {not_yet:?} can't be used yet", device.name);
     }
-    if addresses.is_empty() {
+    if usable.is_empty() {
         return Err(no_address());
     }
-    Ok(addresses)
+    Ok(usable)
+}
+
+/// Whether a socket can have an address, whoever holds which of its ports.
+fn is_usable(address: IpAddr, interface: u32) -> bool {
+    let name = match address {
+        IpAddr::V4(v4) => SocketAddr::from((v4, 0)),
+        IpAddr::V6(v6) => SocketAddrV6::new(v6, 0, 0, interface).into(),
+    };
+    !UdpSocket::bind(name).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 /// Whether nobody holds the port of RoCE on an address right now.
