@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[path = "records/folder.rs"]
+mod folder;
 #[path = "golden_options/header.rs"]
 mod header;
 #[path = "golden_options/records.rs"]
@@ -17,6 +19,7 @@ use std::fs;
 
 use engine::options::device::{self, DeviceProblem};
 use engine::options::{self, ExitReason, Messages, Outcome, Resolved, Stream, Tool, table};
+use folder::golden_folder;
 use records::Record;
 
 /// What stock perftest prints last after most parse errors.
@@ -186,7 +189,7 @@ fn check_all(records: &[Record]) {
 
 #[test]
 fn golden_output_of_6_29() {
-    let Some(folder) = records::folder("output-6.29") else {
+    let Some(folder) = golden_folder("output-6.29") else {
         return;
     };
     let mut records = records::of_output(&folder);
@@ -197,7 +200,7 @@ fn golden_output_of_6_29() {
 
 #[test]
 fn golden_stock_6_29() {
-    let Some(folder) = records::folder("stock/6.29-6.29") else {
+    let Some(folder) = golden_folder("stock/6.29-6.29") else {
         return;
     };
     check_all(&records::of_stock(&folder));
@@ -245,7 +248,7 @@ const NEW_SINCE_6_06: &[&str] = &[
 
 #[test]
 fn golden_output_of_6_06_where_nothing_changed() {
-    let Some(folder) = records::folder("output") else {
+    let Some(folder) = golden_folder("output") else {
         return;
     };
     let records = records::of_output(&folder);
@@ -313,7 +316,7 @@ fn long_names(help: &str) -> BTreeSet<String> {
 
 #[test]
 fn golden_every_option_of_the_help_text_is_known() {
-    let Some(folder) = records::folder("output-6.29") else {
+    let Some(folder) = golden_folder("output-6.29") else {
         return;
     };
     let known: BTreeSet<_> = table::rows().flat_map(|row| row.names()).collect();

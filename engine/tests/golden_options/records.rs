@@ -1,6 +1,5 @@
 //! Reads the recorded runs of stock perftest.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,20 +16,6 @@ pub(crate) struct Record {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) exit_code: i32,
-}
-
-/// The folder of golden data called `name`, or nothing, said on stderr.
-pub(crate) fn folder(name: &str) -> Option<PathBuf> {
-    let root = match env::var_os("GOLDEN_DIR") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden"),
-    };
-    let folder = root.join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("skipped: no golden data in {}", folder.display());
-    None
 }
 
 fn command(line: &str) -> Option<(Tool, String, Vec<String>)> {

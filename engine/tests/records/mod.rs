@@ -1,23 +1,13 @@
-//! Where the golden records are.
+//! The golden records: where they are, and what they say.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+pub(crate) mod folder;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The golden data, or `None` (said on stderr) when this part of it is not here.
-pub(crate) fn golden_folder(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("GOLDEN_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden"),
-        PathBuf::from,
-    );
-    let folder = root.join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("skipped: no golden data in {}", folder.display());
-    None
-}
+pub(crate) use folder::golden_folder;
 
 /// The entries of a folder with this extension (`""`: folders), sorted.
 pub(crate) fn entries(folder: &Path, extension: &str) -> Vec<PathBuf> {
