@@ -7,7 +7,7 @@ use std::time::Duration;
 use verbs_sys::{GidEntry, VerbsError};
 
 use crate::exchange::{ExchangeError, Side};
-use crate::options::{EXIT_FAILURE, Outcome, Resolved, Stream};
+use crate::options::{EXIT_FAILURE, Messages, Outcome, Resolved, Stream};
 use crate::run::RunError;
 use crate::screen::ScreenError;
 use crate::words::{Tool, Verb};
@@ -56,6 +56,19 @@ pub enum Failure {
         source: VerbsError,
         /// The GIDs there are.
         table: Vec<GidEntry>,
+    },
+    /// A datagram is one packet.
+    #[error(
+        "a message of {bytes} bytes doesn't fit into a datagram, which has {mtu} bytes on this \
+         path; use -s {mtu} or less, or a connection (-c RC)"
+    )]
+    TooLarge {
+        /// Bytes of the message.
+        bytes: u32,
+        /// The path MTU.
+        mtu: u32,
+        /// What stock prints.
+        messages: Messages,
     },
     /// There is no memory for the messages.
     #[error(
@@ -117,6 +130,7 @@ impl Failure {
             Self::Exchange { side, source } => source.stock_text(tool, *side),
             Self::Verbs { stock, .. } => stock.clone(),
             Self::Gid { .. } => " Unable to set up socket connection\n".to_owned(),
+            Self::TooLarge { messages, .. } => messages.text(Stream::Stderr),
             Self::Memory { .. } => " Cannot Allocate\n".to_owned(),
             Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \
                                 Unable to Connect the HCA's through the link\n"

@@ -35,7 +35,7 @@ impl Params {
     pub(crate) fn method(&self) -> Method {
         match (self.length, self.sizes) {
             (Length::Infinite { .. }, _) => Method::Infinite,
-            (_, Sizes::All) => Method::All,
+            (_, Sizes::All { .. }) => Method::All,
             (_, Sizes::One(_)) => Method::Regular,
         }
     }
@@ -57,11 +57,11 @@ impl Params {
     }
 
     /// What decides the sequence of the dialogue; `sizes` as `-a` has them.
-    pub(crate) fn plan_input(&self, sizes: u32) -> PlanInput {
+    pub(crate) fn plan_input(&self) -> PlanInput {
         PlanInput {
             tool: self.wire_tool(),
             method: self.method(),
-            sizes,
+            sizes: self.sizes.count(),
             ending: self.ending(),
             duplex: self.bidirectional,
             data_validation: false,

@@ -15,7 +15,7 @@ use crate::exchange::{
 use crate::failure::Failure;
 use crate::host;
 use crate::interrupt::Interrupt;
-use crate::options::{Length, Machine, Output, Params, device};
+use crate::options::{Length, Machine, Output, Params, Sizes, device};
 use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
@@ -23,10 +23,13 @@ use crate::reporter::{Reporter, announced_duration};
 use crate::screen::Screen;
 use crate::setup::{Adapter, Layout, Path, Resources, to_init};
 use crate::traffic::{Parts, Test};
-use crate::words::Verb;
+use crate::words::Connection;
 
 /// How long one attempt to connect may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// What a receive of a datagram begins with (IBTA 11.4.1.2).
+const GRH_BYTES: usize = 40;
 
 /// After so much idle time the system probes whether the peer's host still lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -72,11 +75,6 @@ pub(crate) fn run_connected(
     interrupt: &Interrupt,
     connection: Option<TcpStream>,
 ) -> Result<(), Failure> {
-    if params.verb() != Verb::Write {
-        return Err(Failure::Unsupported(
-            "only RDMA WRITE can be run: use ib_write_bw or ib_write_lat at both ends",
-        ));
-    }
     let devices = Devices {
         providers,
         capture: params.device.capture.as_deref().map(std::path::Path::new),
@@ -108,7 +106,34 @@ pub(crate) fn run_connected(
             Adapter::open(&*device, params, screen)?
         }
     };
+    let fitted = fit_into_packet(params, &adapter, screen)?;
+    let params = fitted.as_ref().unwrap_or(params);
     negotiate(params, screen, interrupt, stream, adapter)
+}
+
+/// The parameters with messages cut to one packet, where UD needs that.
+fn fit_into_packet(
+    params: &Params,
+    adapter: &Adapter,
+    screen: &mut Screen,
+) -> Result<Option<Params>, Failure> {
+    let largest = device::largest_message(params, adapter.path_mtu(params).value);
+    let Some(bytes) = largest.value else {
+        return Err(Failure::TooLarge {
+            bytes: params.sizes.largest(),
+            mtu: adapter.path_mtu(params).value.bytes(),
+            messages: largest.messages,
+        });
+    };
+    screen.messages(&largest.messages)?;
+    Ok((bytes != params.sizes.largest()).then(|| {
+        let mut fitted = params.clone();
+        fitted.sizes = match params.sizes {
+            Sizes::One(_) => Sizes::One(bytes),
+            Sizes::All { .. } => Sizes::All { largest: bytes },
+        };
+        fitted
+    }))
 }
 
 /// Listens and waits for the client, or connects to the server.
@@ -218,6 +243,10 @@ fn negotiate(
         size: params.sizes.largest() as usize,
         qps: params.qps as usize,
         block_per_qp: params.mr_per_qp,
+        header: match params.connection {
+            Connection::Ud => GRH_BYTES,
+            _ => 0,
+        },
     };
     let mut resources = Resources::new(&adapter, params, layout)?;
     let inline = device::granted_inline(adapter.inline, resources.queues.inline);
@@ -278,7 +307,10 @@ fn key_records(
                 vaddr: memory.addr(published),
                 tail_markers: None,
                 gid: Some(path.source.gid.0),
-                srqn: 0,
+                srqn: match (params.connection, &resources.queues.srq) {
+                    (Connection::Xrc, Some(srq)) => srq.number(),
+                    _ => 0,
+                },
             })
         })
         .collect()
@@ -315,6 +347,7 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
     let tool = params.wire_tool();
     let on_off = |on: bool| if on { Feature::On } else { Feature::Off };
     let bandwidth = params.tool.is_bandwidth();
+    // Of a latency test stock shows what a one-way bandwidth test would do.
     let posts = params.machine == Machine::Client || params.bidirectional;
     let receives = params.has_receive_completions()
         && (params.machine == Machine::Server || params.bidirectional);

@@ -1,13 +1,17 @@
 //! A test from its header to its end: walks through the dialogue's plan, runs
 //! the traffic where the plan has it, and shows the results.
 //!
-//! - `bandwidth` and `latency`: the traffic of one message size.
+//! - `bandwidth` and `latency`: the traffic of one message size;
+//! - `outgoing`: what is sent, and which way it takes.
 
 mod bandwidth;
 mod latency;
+mod outgoing;
 
 use std::net::TcpStream;
 use std::time::Duration;
+
+use verbs_sys::{AddressHandle, QpType};
 
 use crate::exchange::{
     Action, BandwidthReport, KeyRecord, Scope, Session, Stage, TcpChannel, check_gid_types, plan,
@@ -18,9 +22,10 @@ use crate::options::{Length, Machine, Params, RateLimiter, Sizes};
 use crate::report::address::Whose;
 use crate::report::notes;
 use crate::reporter::Reporter;
-use crate::run::{RunError, Watchdog, post_receives};
-use crate::setup::{Adapter, Path, Resources, to_rtr, to_rts};
+use crate::run::{Operation, PreparedReceives, RunError, Watchdog, post_receives};
+use crate::setup::{Adapter, Path, Resources, address_vector, to_rtr, to_rts};
 use crate::stats::CpuTimes;
+use crate::words::Connection;
 
 /// How long a latency test goes on after the peer has closed the connection:
 /// it closes when it is done, and then its last message is on its way to us.
@@ -35,6 +40,10 @@ pub(crate) struct Test<'a> {
     /// What we tell the peer, and what it tells us, of each queue pair.
     records: Vec<KeyRecord>,
     peers: Vec<KeyRecord>,
+    /// The ways to the peer's queue pairs that datagrams take.
+    handles: Vec<Box<dyn AddressHandle>>,
+    /// The receives of one message size, for each queue pair that receives.
+    inbox: Vec<PreparedReceives>,
     reporter: Reporter<'a>,
     watchdog: Watchdog,
     interrupt: &'a Interrupt,
@@ -74,12 +83,14 @@ impl<'a> Test<'a> {
             path: parts.path,
             records: parts.records,
             peers: Vec::new(),
+            handles: Vec::new(),
+            inbox: Vec::new(),
             reporter: parts.reporter,
             watchdog: watchdog.with_grace(grace),
             interrupt: parts.interrupt,
             measured: BandwidthReport::default(),
             cpu: None,
-            sums_up: parts.params.plan_input(0).exchanges_reports(),
+            sums_up: parts.params.plan_input().exchanges_reports(),
             lined: false,
         })
     }
@@ -91,15 +102,14 @@ impl<'a> Test<'a> {
         }
         let side = session.side();
         let failed = |source| Failure::Exchange { side, source };
-        // All tools so far have the same number of sizes.
-        let actions = plan(&self.params.plan_input(Sizes::All.count()));
-        for action in actions {
+        let mut actions = plan(&self.params.plan_input()).into_iter().peekable();
+        while let Some(action) = actions.next() {
             log::debug!("{action:?}");
             match action {
                 Action::Keys(stage) => self.exchange_keys(&mut session, stage)?,
                 Action::Connect => self.connect()?,
                 Action::Sync(stage) => {
-                    self.before_sync(stage)?;
+                    self.before_sync(stage, actions.peek())?;
                     let peer = session.sync(stage, &self.records[0]).map_err(failed)?;
                     if let Some(first) = self.peers.first_mut() {
                         *first = peer;
@@ -112,7 +122,7 @@ impl<'a> Test<'a> {
                     self.show_reports(&peer)?;
                 }
                 Action::Close => {
-                    if self.is_active() {
+                    if self.params.is_active() {
                         self.end_of_rows()?;
                     }
                     session.close(&self.records[0]).map_err(failed)?;
@@ -123,21 +133,6 @@ impl<'a> Test<'a> {
         self.end_of_rows()?;
         session.end();
         self.finish()
-    }
-
-    /// Whether this end posts operations.
-    fn is_active(&self) -> bool {
-        self.params.machine == Machine::Client
-            || self.params.bidirectional
-            || !self.params.tool.is_bandwidth()
-    }
-
-    /// Whether messages of the peer consume receives of this end.
-    fn receives(&self) -> bool {
-        self.params.has_receive_completions()
-            && (self.params.machine == Machine::Server
-                || self.params.bidirectional
-                || !self.params.tool.is_bandwidth())
     }
 
     fn is_endless(&self) -> bool {
@@ -172,16 +167,30 @@ impl<'a> Test<'a> {
 
     /// Takes the queue pairs to RTR, and to RTS where they send.
     fn connect(&mut self) -> Result<(), Failure> {
-        let keys = self.records.iter().zip(&self.peers);
-        let qps = self.resources.queues.qps.iter_mut();
-        for (index, (qp, (own, peer))) in qps.zip(keys).enumerate() {
-            to_rtr(&mut **qp, index, self.params, &self.path, peer)?;
-            if self.params.machine == Machine::Client
-                || self.params.bidirectional
-                || !self.params.tool.is_bandwidth()
-            {
-                to_rts(&mut **qp, self.params, own, peer)?;
+        let (params, path) = (self.params, &self.path);
+        let sends = params.is_active() || !params.tool.is_bandwidth();
+        let qps = self.resources.queues.qps.iter_mut().zip(&self.records);
+        for (index, (qp, own)) in qps.enumerate() {
+            let Some(peer) = self.peers.get(params.partner(index)) else {
+                continue;
+            };
+            to_rtr(&mut **qp, index, params, path, peer)?;
+            if !sends || qp.qp_type() == QpType::XrcReceive {
+                continue;
             }
+            to_rts(&mut **qp, params, path, own, peer)?;
+        }
+        if sends && params.connection == Connection::Ud {
+            let handle = |(index, peer)| {
+                let av = address_vector(index, params, path, peer);
+                self.resources.address_handle(self.adapter, &av)
+            };
+            self.handles = self
+                .peers
+                .iter()
+                .enumerate()
+                .map(handle)
+                .collect::<Result<_, _>>()?;
         }
         match self.params.rate_limit.map(|limit| limit.limiter) {
             Some(RateLimiter::Hardware) => Err(Failure::RateLimit),
@@ -193,20 +202,55 @@ impl<'a> Test<'a> {
     }
 
     /// What is to be shown before a synchronisation.
-    fn before_sync(&mut self, stage: Stage) -> Result<(), Failure> {
+    fn before_sync(&mut self, stage: Stage, next: Option<&Action>) -> Result<(), Failure> {
         match stage {
             Stage::SizeStart => {
                 self.reporter.titles()?;
-                // The peer may send as soon as it has heard of us.
-                if self.receives() {
-                    let queues = &mut self.resources.queues;
-                    post_receives(queues, self.params).map_err(|error| self.failed(error))?;
+                if let (true, Some(Action::Run(scope))) = (self.params.receives(), next) {
+                    // The peer may send as soon as it has heard of us.
+                    self.post_receives(*scope)?;
                 }
             }
-            Stage::RunEnd if self.is_active() => self.end_of_rows()?,
+            Stage::RunEnd if self.params.is_active() => self.end_of_rows()?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Prepares the receives of the run that comes, and posts the first of them.
+    fn post_receives(&mut self, scope: Scope) -> Result<(), Failure> {
+        let params = self.params;
+        let Some(&size) = self.sizes(scope).first() else {
+            return Ok(());
+        };
+        let Resources { memory, queues, .. } = &mut self.resources;
+        let list = params.recv_post_list as usize;
+        let first = params.first_receiver();
+        self.inbox = (0..params.flows() as usize)
+            .map(|flow| {
+                PreparedReceives::new(
+                    memory,
+                    flow,
+                    memory.layout.receives_into(first + flow),
+                    size as usize,
+                    list,
+                    Operation::of(params),
+                )
+            })
+            .collect();
+        let posted = post_receives(queues, &self.inbox, params);
+        posted.map_err(|error| self.failed(error))
+    }
+
+    /// The message sizes of a run.
+    fn sizes(&self, scope: Scope) -> Vec<u32> {
+        match (scope, self.params.sizes) {
+            (Scope::Size(index), _) => vec![2 << index],
+            (Scope::Whole, Sizes::One(size)) => vec![size],
+            (Scope::Whole, sizes @ Sizes::All { .. }) => {
+                (0..sizes.count()).map(|index| 2 << index).collect()
+            }
+        }
     }
 
     fn end_of_rows(&mut self) -> Result<(), Failure> {
@@ -219,7 +263,7 @@ impl<'a> Test<'a> {
     /// After the dialogue.
     fn finish(&mut self) -> Result<(), Failure> {
         self.end_of_rows()?;
-        let measures = self.is_active() && self.params.tool.is_bandwidth();
+        let measures = self.params.is_active() && self.params.tool.is_bandwidth();
         match self.reporter.missed_limit().filter(|_| measures) {
             Some(stock) => Err(Failure::BelowLimit { stock }),
             None => Ok(()),
@@ -247,16 +291,14 @@ impl<'a> Test<'a> {
 
     /// Runs the traffic of some sizes.
     fn traffic(&mut self, scope: Scope) -> Result<(), Failure> {
-        self.reporter.titles()?;
-        if !self.is_active() && !self.receives() {
+        // Who only answers round trips has nothing to show.
+        if self.params.is_active() || self.params.tool.is_bandwidth() {
+            self.reporter.titles()?;
+        }
+        if !self.params.is_active() && !self.params.receives() {
             return Ok(());
         }
-        let sizes: Vec<u32> = match (scope, self.params.sizes) {
-            (Scope::Size(index), _) => vec![2 << index],
-            (Scope::Whole, Sizes::One(size)) => vec![size],
-            (Scope::Whole, Sizes::All) => (0..Sizes::All.count()).map(|index| 2 << index).collect(),
-        };
-        for size in sizes {
+        for size in self.sizes(scope) {
             let ran = if self.params.tool.is_bandwidth() {
                 self.bandwidth(size)
             } else {

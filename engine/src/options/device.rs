@@ -64,7 +64,7 @@ pub fn largest_message(params: &Params, mtu: PathMtu) -> Adjusted<Option<u32>> {
         return Adjusted::silent(Some(wanted));
     }
     let mut messages = Messages::new();
-    if params.sizes == Sizes::All || !params.size_given {
+    if matches!(params.sizes, Sizes::All { .. }) || !params.size_given {
         messages.err(format!(
             " Max msg size in UD is MTU {}\n Changing to this MTU\n",
             mtu.bytes()

@@ -34,8 +34,12 @@ pub enum Machine {
 pub enum Sizes {
     /// `-s`, or the default: bytes, 1 to 2147483647.
     One(u32),
-    /// `-a`: 2 to 8388608 bytes in powers of two, UD up to the path MTU.
-    All,
+    /// `-a`: 2 to this many bytes in powers of two: 8388608, or for UD the
+    /// path MTU.
+    All {
+        /// The last size.
+        largest: u32,
+    },
 }
 
 impl Sizes {
@@ -46,7 +50,7 @@ impl Sizes {
     pub const fn count(self) -> u32 {
         match self {
             Sizes::One(_) => 1,
-            Sizes::All => Sizes::LARGEST_OF_ALL.ilog2(),
+            Sizes::All { largest } => largest.ilog2(),
         }
     }
 
@@ -54,7 +58,7 @@ impl Sizes {
     pub const fn largest(self) -> u32 {
         match self {
             Sizes::One(bytes) => bytes,
-            Sizes::All => Sizes::LARGEST_OF_ALL,
+            Sizes::All { largest } => largest,
         }
     }
 }
@@ -349,6 +353,56 @@ impl Params {
             (self.tool.verb, self.tool.measurement),
             (Verb::Write, Measurement::Latency)
         ) && !self.with_imm
+    }
+
+    /// Whether each queue pair serves one direction only, the first half ours
+    /// and the second half the peer's: XRC with traffic both ways.
+    pub const fn splits_directions(&self) -> bool {
+        matches!(self.connection, Connection::Xrc)
+            && (self.bidirectional || !self.tool.is_bandwidth())
+    }
+
+    /// Queue pairs that send, or that receive, on an end that does.
+    pub const fn flows(&self) -> u32 {
+        match self.splits_directions() {
+            true => self.qps / 2,
+            false => self.qps,
+        }
+    }
+
+    /// Index of the peer's queue pair that queue pair `qp` is connected to.
+    pub const fn partner(&self, qp: usize) -> usize {
+        match self.splits_directions() {
+            true => (qp + self.flows() as usize) % self.qps as usize,
+            false => qp,
+        }
+    }
+
+    /// Index of the first queue pair that receives.
+    pub const fn first_receiver(&self) -> usize {
+        match self.splits_directions() {
+            true => self.flows() as usize,
+            false => 0,
+        }
+    }
+
+    /// Whether this end posts operations.
+    pub const fn is_active(&self) -> bool {
+        match (self.tool.verb, self.tool.measurement) {
+            (_, Measurement::Bandwidth) | (Verb::Read | Verb::Atomic, _) => {
+                matches!(self.machine, Machine::Client) || self.bidirectional
+            }
+            // The ends of a ping-pong do the same.
+            _ => true,
+        }
+    }
+
+    /// Whether messages of the peer consume receives of this end.
+    pub const fn receives(&self) -> bool {
+        self.has_receive_completions()
+            && (matches!(self.machine, Machine::Server)
+                || self.bidirectional
+                || !self.tool.is_bandwidth())
     }
 
     /// True for SEND and for anything with immediate data: the responder

@@ -5,7 +5,7 @@
 //! option work; nothing else has to change here.
 
 use super::refusal::Refusal;
-use super::settings::{Method, RateType, Settings};
+use super::settings::{RateType, Settings};
 use crate::words::Connection;
 
 /// Long name of an option, and what to do instead.
@@ -14,11 +14,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("comm_rdma_cm", NO_RDMA_CM),
     ("dualport", "run two processes, one per port (-i)"),
     ("mcg", "use unicast UD (-c UD)"),
-    ("events", "leave -e out: completions are polled"),
-    (
-        "use-srq",
-        "leave it out: each queue pair has its own receive queue",
-    ),
     ("use-null-mr", "leave it out: the buffer is ordinary memory"),
     (
         "use_hugepages",
@@ -40,12 +35,9 @@ const NOT_YET: &[(&str, &str)] = &[
 
 const NO_RDMA_CM: &str = "leave it out at both ends: parameters are exchanged over TCP";
 
-/// Long names of options whose rules are all here, but which the run refuses.
-const NOT_RUN_YET: &[&str] = &["send_with_imm"];
-
 /// True when the option named `long` doesn't work yet.
 pub(super) fn is_listed(long: &str) -> bool {
-    NOT_YET.iter().any(|(name, _)| *name == long) || NOT_RUN_YET.contains(&long)
+    NOT_YET.iter().any(|(name, _)| *name == long)
 }
 
 /// Refuses what the run could not honour.
@@ -63,12 +55,6 @@ pub(super) fn check(settings: &Settings) -> Result<(), Refusal> {
                 " Option --{long} is not supported here yet: {instead}\n"
             )));
         }
-    }
-    if settings.method == Method::Infinite && settings.with_imm {
-        return Err(Refusal::not_supported(
-            " Option --run_infinitely is not supported here yet with immediate data: give a \
-             duration (-D) at both ends\n",
-        ));
     }
     if settings.rate_type == Some(RateType::PacketPacing) {
         return Err(Refusal::not_supported(

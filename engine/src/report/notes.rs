@@ -1,5 +1,7 @@
 //! The banner, the lines, and the sentences on stdout.
 
+use crate::words::Verb;
+
 /// The line between the parts of the screen.
 pub const LINE: &str =
     "---------------------------------------------------------------------------------------\n";
@@ -41,8 +43,16 @@ pub const BELOW_BANDWIDTH_LIMIT: &str = "Error: BW result is below bw limit\n";
 /// On stderr: the message rate limit (`-y`) was not reached.
 pub const BELOW_RATE_LIMIT: &str = "Error: Msg rate  is below msg_rate limit\n";
 
-/// On stderr: warm-up messages would consume the receives of the test.
-pub const NO_WARM_UP: &str = "Warm up not supported for WRITE_IMM verb.\nSkipping\n";
+/// On stderr: warm-up messages would consume the receives of the test. `None`
+/// for verbs that can be warmed up.
+pub const fn no_warm_up(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::WriteImm => Some("Warm up not supported for WRITE_IMM verb.\nSkipping\n"),
+        Verb::SendImm => Some("Warm up not supported for SEND_IMM verb.\nSkipping\n"),
+        Verb::Send => Some("Warm up not supported for SEND verb.\nSkipping\n"),
+        Verb::Write | Verb::Read | Verb::Atomic => None,
+    }
+}
 
 /// Before the pause of `--wait_destroy`.
 pub fn waiting_to_destroy(seconds: u32) -> String {

@@ -1,10 +1,14 @@
 //! How an end of a ping-pong learns that a message has come.
 
 use verbs_sys::memory::Buffer;
-use verbs_sys::{Completion, CompletionQueue, Context, QueuePair, ReceiveRequest, WcFlags};
+use verbs_sys::{
+    Completion, CompletionQueue, Context, Notify, QueuePair, ReceiveRequest, SharedReceiveQueue,
+    WcFlags,
+};
 
 use super::error::RunError;
-use super::receiver::{check_receive, initial_receives, requests, required_flags};
+use super::receiver::{check_receive, initial_receives, required_flags};
+use super::requests::PreparedReceives;
 use crate::options::Params;
 use crate::setup::{Memory, Place};
 
@@ -18,6 +22,9 @@ pub(crate) trait Arrival {
         number: u64,
         limit: u64,
     ) -> Result<bool, RunError>;
+
+    /// Asks for a notification of the next message, where there is one.
+    fn arm(&mut self);
 }
 
 /// A byte in registered memory, known to be inside its buffer.
@@ -54,11 +61,16 @@ pub(crate) struct LastByte<'a> {
 }
 
 impl<'a> LastByte<'a> {
-    /// For messages of `size` bytes on the first queue pair.
-    pub(crate) fn new(context: &'a dyn Context, memory: &'a Memory, size: usize) -> Self {
+    /// For messages of `size` bytes to queue pair `qp`.
+    pub(crate) fn new(
+        context: &'a dyn Context,
+        memory: &'a Memory,
+        qp: usize,
+        size: usize,
+    ) -> Self {
         Self {
             context,
-            byte: Byte::last_of(memory, memory.layout.published(0), size),
+            byte: Byte::last_of(memory, memory.layout.published(qp), size),
         }
     }
 }
@@ -73,23 +85,32 @@ impl Arrival for LastByte<'_> {
         self.context.progress();
         Ok(false)
     }
+
+    fn arm(&mut self) {}
 }
 
 /// By the completion of the receive that the message consumes.
 pub(crate) struct Receipt<'a> {
     cq: &'a mut dyn CompletionQueue,
-    request: Vec<ReceiveRequest<'static>>,
+    srq: Option<&'a mut dyn SharedReceiveQueue>,
+    requests: Vec<ReceiveRequest<'a>>,
     flags: WcFlags,
     posted: u64,
 }
 
 impl<'a> Receipt<'a> {
-    /// On the first queue pair, completing on `cq`.
-    /// [`super::post_receives`] has been called.
-    pub(crate) fn new(cq: &'a mut dyn CompletionQueue, params: &Params) -> Self {
+    /// On one queue pair, completing on `cq`.
+    /// [`super::post_receives`] has been called with the same receives.
+    pub(crate) fn new(
+        cq: &'a mut dyn CompletionQueue,
+        srq: &'a mut Option<Box<dyn SharedReceiveQueue>>,
+        prepared: &'a PreparedReceives,
+        params: &Params,
+    ) -> Self {
         Self {
             cq,
-            request: requests(0, 1),
+            srq: srq.as_mut().map(|srq| &mut **srq as _),
+            requests: prepared.requests(),
             flags: required_flags(params),
             posted: initial_receives(params),
         }
@@ -111,13 +132,22 @@ impl Arrival for Receipt<'_> {
         check_receive(&completion[0], self.flags, number - 1)?;
         if self.posted < limit {
             self.posted += 1;
-            qp.post_recv(&self.request)
-                .map_err(|source| RunError::PostReceive {
-                    qp: 0,
-                    received: Some(number),
-                    source,
-                })?;
+            // One place serves: a message is looked at by nobody.
+            let request = self.requests.get(..1).unwrap_or_default();
+            let posted = match &mut self.srq {
+                Some(srq) => srq.post_recv(request),
+                None => qp.post_recv(request),
+            };
+            posted.map_err(|source| RunError::PostReceive {
+                qp: 0,
+                received: Some(number),
+                source,
+            })?;
         }
         Ok(true)
+    }
+
+    fn arm(&mut self) {
+        self.cq.arm(Notify::Any);
     }
 }

@@ -1,11 +1,15 @@
 //! The sender's loop of the bandwidth tests.
 
-use verbs_sys::{Completion, CompletionQueue, PostError, QueuePair, SendFlags, SendRequest};
+use verbs_sys::{
+    Completion, CompletionQueue, Notify, PostError, QueuePair, SendFlags, SendRequest,
+};
 
 use super::course::Course;
 use super::error::RunError;
+use super::operation::Operation;
 use super::pacer::Pacer;
 use super::requests::Prepared;
+use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
 use crate::options::{Params, Polling, RateLimiter};
 use crate::setup::Queues;
@@ -17,6 +21,7 @@ const DYNAMIC_BATCH: u16 = 1024;
 pub(crate) struct Sender<'a> {
     qps: &'a mut [Box<dyn QueuePair>],
     sends: Sends<'a>,
+    sleeper: Sleeper,
 }
 
 /// What is sent on all queue pairs.
@@ -46,14 +51,15 @@ struct Flow<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// Over all queue pairs, with the requests prepared for each.
+    /// Over all queue pairs that have requests prepared.
     pub(crate) fn new(
         queues: &'a mut Queues,
-        prepared: &'a [Prepared],
+        prepared: &'a [Prepared<'a>],
         params: &Params,
         size: usize,
     ) -> Self {
         Self {
+            sleeper: queues.sleeper(),
             qps: &mut queues.qps,
             sends: Sends::new(&mut *queues.send_cq, prepared, params, size),
         }
@@ -61,7 +67,7 @@ impl<'a> Sender<'a> {
 
     /// Sends some messages that don't count: a send queue's depth, or one list.
     pub(crate) fn warm_up(&mut self, watchdog: &mut Watchdog) -> Result<(), RunError> {
-        let Self { qps, sends } = self;
+        let Self { qps, sends, .. } = self;
         let count = match sends.list {
             1 => u64::from(sends.tx_depth),
             list => list,
@@ -100,15 +106,22 @@ impl<'a> Sender<'a> {
         course: &mut C,
         watchdog: &mut Watchdog,
     ) -> Result<(), RunError> {
-        let Self { qps, sends } = self;
+        let Self {
+            qps,
+            sends,
+            sleeper,
+        } = self;
         let limit = course.limit();
         sends.begin();
         watchdog.start();
         course.start();
         while !course.is_over(sends.completed)? {
-            sends.post(qps, course, limit)?;
-            sends.poll(course, limit)?;
+            let posted = sends.post(qps, course, limit)?;
+            let polled = sends.poll(course, limit)?;
             watchdog.turn(sends.completed)?;
+            if !posted && !polled {
+                sleeper.idle(watchdog, || sends.arm())?;
+            }
         }
         course.finish();
         Ok(())
@@ -119,10 +132,11 @@ impl<'a> Sends<'a> {
     /// The requests prepared for each queue pair, which complete on `cq`.
     pub(super) fn new(
         cq: &'a mut dyn CompletionQueue,
-        prepared: &'a [Prepared],
+        prepared: &'a [Prepared<'a>],
         params: &Params,
         size: usize,
     ) -> Self {
+        let operation = Operation::of(params);
         let batch = match params.polling {
             Polling::Dynamic => DYNAMIC_BATCH,
             Polling::Fixed(batch) => batch,
@@ -131,7 +145,7 @@ impl<'a> Sends<'a> {
         let flows = prepared
             .iter()
             .map(|prepared| Flow {
-                requests: prepared.writes(params.with_imm),
+                requests: prepared.requests(operation),
                 next: 0,
                 until_signal: cq_mod,
                 posted: 0,
@@ -169,22 +183,29 @@ impl<'a> Sends<'a> {
         (self.posted, self.completed) = (0, 0);
     }
 
-    /// Fills the send queues.
+    /// Asks for a notification.
+    pub(super) fn arm(&mut self) {
+        self.cq.arm(Notify::Any);
+    }
+
+    /// Fills the send queues. `false`: there was no room, and nothing else to
+    /// wait for.
     #[inline]
     pub(super) fn post<C: Course>(
         &mut self,
         qps: &mut [Box<dyn QueuePair>],
         course: &mut C,
         limit: u64,
-    ) -> Result<(), RunError> {
+    ) -> Result<bool, RunError> {
         let tx_depth = u64::from(self.tx_depth);
+        let before = self.posted;
         for (index, (qp, flow)) in qps.iter_mut().zip(&mut self.flows).enumerate() {
             while flow.posted < limit && flow.posted + self.list <= tx_depth + flow.completed {
                 // A list has at most the depth of the send queue.
                 if let Some(pacer) = &mut self.pacer
                     && !pacer.admits(self.list as u32)
                 {
-                    return Ok(());
+                    return Ok(true);
                 }
                 course.posting(self.posted);
                 flow.post(&mut **qp, self.list, self.cq_mod, limit)
@@ -197,12 +218,12 @@ impl<'a> Sends<'a> {
                 self.posted += self.list;
             }
         }
-        Ok(())
+        Ok(self.posted != before)
     }
 
-    /// Takes one batch of completions.
+    /// Takes one batch of completions; `false` when there were none.
     #[inline]
-    pub(super) fn poll<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<(), RunError> {
+    pub(super) fn poll<C: Course>(&mut self, course: &mut C, limit: u64) -> Result<bool, RunError> {
         let ready = self.cq.poll(&mut self.completions);
         for completion in &self.completions[..ready] {
             check(completion, self.posted, self.completed)?;
@@ -215,7 +236,7 @@ impl<'a> Sends<'a> {
             self.completed += count;
             course.completed(count, self.completed);
         }
-        Ok(())
+        Ok(ready > 0)
     }
 }
 

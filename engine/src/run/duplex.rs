@@ -1,40 +1,53 @@
 //! The loop of both ends where messages that consume receives go both ways.
 
-use verbs_sys::{CompletionQueue, QueuePair};
+use verbs_sys::QueuePair;
 
 use super::bandwidth::Sends;
 use super::course::Course;
 use super::error::RunError;
 use super::receiver::Receives;
-use super::requests::Prepared;
+use super::requests::{Prepared, PreparedReceives};
+use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
 use crate::options::{Machine, Params};
+use crate::setup::Queues;
 
 /// Sends and receives until the course is over for both directions.
 pub(crate) struct Duplex<'a> {
     qps: &'a mut [Box<dyn QueuePair>],
     sends: Sends<'a>,
     receives: Receives<'a>,
+    sleeper: Sleeper,
 }
 
 impl<'a> Duplex<'a> {
-    /// Over all queue pairs, with the requests prepared for each. The server
-    /// sends nothing before it has received something.
-    /// [`super::post_receives`] has been called.
+    /// Over all queue pairs, with what is prepared for each. The server sends
+    /// nothing before it has received something.
+    /// [`super::post_receives`] has been called. `None` for queues that
+    /// receive nothing.
     pub(crate) fn new(
-        qps: &'a mut [Box<dyn QueuePair>],
-        send_cq: &'a mut dyn CompletionQueue,
-        recv_cq: &'a mut dyn CompletionQueue,
-        prepared: &'a [Prepared],
+        queues: &'a mut Queues,
+        prepared: &'a [Prepared<'a>],
+        receives: &'a [PreparedReceives],
         params: &Params,
         size: usize,
-    ) -> Self {
+    ) -> Option<Self> {
         let waits = params.machine == Machine::Server;
-        Self {
-            receives: Receives::new(qps.len(), recv_cq, params, waits),
-            sends: Sends::new(send_cq, prepared, params, size),
+        let sleeper = queues.sleeper();
+        let Queues {
+            send_cq,
+            recv_cq,
             qps,
-        }
+            srq,
+            ..
+        } = queues;
+        let recv_cq = recv_cq.as_mut()?;
+        Some(Self {
+            receives: Receives::new(receives, &mut **recv_cq, srq, params, waits),
+            sends: Sends::new(&mut **send_cq, prepared, params, size),
+            qps,
+            sleeper,
+        })
     }
 
     /// Sends and receives as the course has it.
@@ -47,6 +60,7 @@ impl<'a> Duplex<'a> {
             qps,
             sends,
             receives,
+            sleeper,
         } = self;
         let limit = course.limit();
         sends.begin();
@@ -57,12 +71,19 @@ impl<'a> Duplex<'a> {
         while receives.awaits_start()
             || !course.is_over(sends.completed().min(receives.received()))?
         {
+            let mut moved = false;
             if !receives.awaits_start() {
-                sends.post(qps, course, limit)?;
+                moved = sends.post(qps, course, limit)?;
             }
-            receives.poll(qps, course, limit)?;
-            sends.poll(course, limit)?;
+            moved |= receives.poll(qps, course, limit)?;
+            moved |= sends.poll(course, limit)?;
             receives.watch(watchdog, sends.completed() + receives.received(), limit)?;
+            if !moved {
+                sleeper.idle(watchdog, || {
+                    receives.arm();
+                    sends.arm();
+                })?;
+            }
         }
         course.finish();
         Ok(())

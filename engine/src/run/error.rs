@@ -98,6 +98,9 @@ pub enum RunError {
         /// For how long.
         waited: Duration,
     },
+    /// The provider can't wait for completions.
+    #[error("cannot wait for completions: {0}; leave -e out")]
+    Wait(verbs_sys::VerbsError),
     /// The user wants an end.
     #[error("interrupted")]
     Interrupted,
@@ -129,6 +132,7 @@ impl RunError {
                 "Couldn't post send: qp {qp} scnt={posted} || err={} tx_depth={tx_depth}\n",
                 source.source.errno()
             ),
+            Self::Wait(_) => "Couldn't request CQ notification\n".to_owned(),
             Self::Post {
                 qp: None, posted, ..
             } => format!("Couldn't post send: scnt={posted}\n"),

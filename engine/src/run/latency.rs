@@ -1,17 +1,20 @@
-//! The ping-pong of the latency tests of RDMA WRITE: both ends write to the
-//! other's memory in turn, and wait for what the other writes.
+//! The ping-pong of the latency tests of RDMA WRITE and SEND: both ends send
+//! in turn, and wait for what the other sends.
 
 use std::time::{Duration, Instant};
 
 use verbs_sys::{
-    Completion, CompletionQueue, Gather, QueuePair, RemoteAddress, SendOp, SendRequest, Sge,
+    Completion, CompletionQueue, Gather, Notify, QueuePair, RemoteAddress, SendFlags, SendOp,
+    SendRequest, Sge,
 };
 
 use super::arrival::{Arrival, Byte};
 use super::bandwidth::check;
 use super::error::RunError;
+use super::operation::Operation;
 use super::phases::Phases;
-use super::requests::write;
+use super::requests::Route;
+use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
 use crate::setup::Memory;
 use crate::stats::{Clock, LatencySamples};
@@ -29,6 +32,12 @@ pub(crate) trait Rounds {
 
     /// Whether the clock ends the run now.
     fn is_over(&mut self) -> bool;
+}
+
+/// What a latency test plays.
+pub(crate) trait Game {
+    /// Plays until the rounds are over.
+    fn run<R: Rounds>(&mut self, rounds: &mut R, watchdog: &mut Watchdog) -> Result<(), RunError>;
 }
 
 /// A number of messages (`-n`).
@@ -105,30 +114,38 @@ impl Rounds for TimedRounds<'_> {
 pub(crate) struct PingPong<'a, A> {
     qp: &'a mut dyn QueuePair,
     cq: &'a mut dyn CompletionQueue,
+    sleeper: Sleeper,
     /// Last byte of the message we send.
     sent: Byte<'a>,
     arrival: A,
     sge: Sge,
     op: SendOp,
+    route: Route<'a>,
     /// The message itself, where it goes into the request.
     inline: Option<Vec<u8>>,
+    /// One message in so many is signalled, and waited for.
+    cq_mod: u64,
     /// Busy wait before each post.
     gap: Duration,
     /// This end posts before it receives anything.
     begins: bool,
 }
 
-/// What the two ends of a ping-pong have in common.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Table {
+/// How the two ends of a ping-pong play.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'a> {
+    /// What they post.
+    pub(crate) operation: Operation,
     /// Bytes of a message.
     pub(crate) size: usize,
     /// Messages up to so many bytes go into the request.
     pub(crate) inline: u32,
     /// Where the peer wants them.
     pub(crate) remote: RemoteAddress,
-    /// They carry immediate data.
-    pub(crate) with_imm: bool,
+    /// The way there.
+    pub(crate) route: Route<'a>,
+    /// One message in so many is signalled.
+    pub(crate) cq_mod: u32,
     /// Busy wait before each post.
     pub(crate) gap: Duration,
     /// This end posts first.
@@ -140,15 +157,17 @@ impl<'a, A: Arrival> PingPong<'a, A> {
     pub(crate) fn new(
         qp: &'a mut dyn QueuePair,
         cq: &'a mut dyn CompletionQueue,
+        sleeper: Sleeper,
         memory: &'a Memory,
         arrival: A,
-        table: &Table,
+        table: &Table<'a>,
     ) -> Self {
         let from = memory.layout.sends_from(0);
         let inline = table.size <= table.inline as usize;
         Self {
             qp,
             cq,
+            sleeper,
             sent: Byte::last_of(memory, from, table.size),
             arrival,
             sge: Sge {
@@ -157,23 +176,22 @@ impl<'a, A: Arrival> PingPong<'a, A> {
                 length: table.size as u32,
                 lkey: memory.lkey(from),
             },
-            op: write(table.remote, table.with_imm),
+            op: table.operation.at(table.remote),
+            route: table.route,
             inline: inline.then(|| vec![0; table.size]),
+            cq_mod: u64::from(table.cq_mod),
             gap: table.gap,
             begins: table.begins,
         }
     }
+}
 
-    /// Plays until the rounds are over.
-    pub(crate) fn run<R: Rounds>(
-        &mut self,
-        rounds: &mut R,
-        watchdog: &mut Watchdog,
-    ) -> Result<(), RunError> {
+impl<A: Arrival> Game for PingPong<'_, A> {
+    fn run<R: Rounds>(&mut self, rounds: &mut R, watchdog: &mut Watchdog) -> Result<(), RunError> {
         let limit = rounds.limit();
-        let (mut sent, mut received, mut completed) = (0, 0, 0);
+        let (mut sent, mut received) = (0, 0);
         watchdog.start();
-        while sent < limit || received < limit || completed < limit {
+        while sent < limit || received < limit {
             if received < limit && (sent > 0 || !self.begins) {
                 received += 1;
                 if !self.receive(received, rounds, watchdog)? {
@@ -181,23 +199,25 @@ impl<'a, A: Arrival> PingPong<'a, A> {
                 }
             }
             if sent < limit {
-                self.wait_gap();
+                wait_gap(self.gap);
                 rounds.posting(sent);
-                self.send(sent)?;
+                let signalled = (sent + 1).is_multiple_of(self.cq_mod) || sent + 1 == limit;
+                self.send(sent, signalled)?;
                 sent += 1;
-            }
-            if rounds.is_over() {
-                return Ok(());
-            }
-            if completed < limit {
-                self.complete(sent, completed, watchdog)?;
-                completed += 1;
+                if rounds.is_over() {
+                    return Ok(());
+                }
+                if signalled {
+                    self.complete(sent, watchdog)?;
+                }
                 rounds.completed();
             }
         }
         Ok(())
     }
+}
 
+impl<A: Arrival> PingPong<'_, A> {
     /// Spins until message `number` (1-based) is there; `false` when the
     /// clock ends the run before.
     #[inline]
@@ -213,13 +233,15 @@ impl<'a, A: Arrival> PingPong<'a, A> {
                 return Ok(false);
             }
             watchdog.turn(number)?;
+            let arrival = &mut self.arrival;
+            self.sleeper.idle(watchdog, || arrival.arm())?;
         }
         Ok(true)
     }
 
     /// Posts the message after `sent` earlier ones.
     #[inline]
-    fn send(&mut self, sent: u64) -> Result<(), RunError> {
+    fn send(&mut self, sent: u64, signalled: bool) -> Result<(), RunError> {
         let number = (sent + 1) as u8;
         self.sent.store(number);
         if let Some(last) = self.inline.as_mut().and_then(|message| message.last_mut()) {
@@ -227,6 +249,10 @@ impl<'a, A: Arrival> PingPong<'a, A> {
         }
         let sges = std::slice::from_ref(&self.sge);
         let mut request = SendRequest::signaled(0, self.op, sges);
+        if !signalled {
+            request.flags = SendFlags::empty();
+        }
+        (request.ud, request.xrc_srqn) = (self.route.ud, self.route.xrc_srqn);
         if let Some(message) = &self.inline {
             request.data = Gather::Inline(message);
         }
@@ -240,29 +266,27 @@ impl<'a, A: Arrival> PingPong<'a, A> {
             })
     }
 
-    /// Waits until the message has completed.
+    /// Waits until the last message has completed.
     #[inline]
-    fn complete(
-        &mut self,
-        sent: u64,
-        completed: u64,
-        watchdog: &mut Watchdog,
-    ) -> Result<(), RunError> {
+    fn complete(&mut self, sent: u64, watchdog: &mut Watchdog) -> Result<(), RunError> {
         let mut completion = [Completion::default()];
         while self.cq.poll(&mut completion) == 0 {
-            watchdog.turn(completed)?;
+            watchdog.turn(sent)?;
+            let cq = &mut *self.cq;
+            self.sleeper.idle(watchdog, || cq.arm(Notify::Any))?;
         }
-        check(&completion[0], sent, completed)
+        check(&completion[0], sent, sent - 1)
     }
+}
 
-    #[inline]
-    fn wait_gap(&self) {
-        if self.gap.is_zero() {
-            return;
-        }
-        let start = Instant::now();
-        while start.elapsed() < self.gap {
-            std::hint::spin_loop();
-        }
+/// Busy wait before a post.
+#[inline]
+pub(super) fn wait_gap(gap: Duration) {
+    if gap.is_zero() {
+        return;
+    }
+    let start = Instant::now();
+    while start.elapsed() < gap {
+        std::hint::spin_loop();
     }
 }

@@ -1,10 +1,15 @@
 //! The receiver's loop of the bandwidth tests whose messages consume receives,
 //! and the receives that it keeps posted.
 
-use verbs_sys::{Completion, CompletionQueue, QueuePair, ReceiveRequest, WcFlags};
+use verbs_sys::{
+    Completion, CompletionQueue, Notify, PostError, QueuePair, ReceiveRequest, SharedReceiveQueue,
+    WcFlags,
+};
 
 use super::course::Course;
 use super::error::RunError;
+use super::requests::PreparedReceives;
+use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
 use crate::options::Params;
 use crate::setup::Queues;
@@ -13,12 +18,14 @@ use crate::setup::Queues;
 pub(crate) struct Receiver<'a> {
     qps: &'a mut [Box<dyn QueuePair>],
     receives: Receives<'a>,
+    sleeper: Sleeper,
 }
 
 /// The receives of all queue pairs.
 pub(super) struct Receives<'a> {
-    flows: Vec<Flow>,
+    flows: Vec<Flow<'a>>,
     cq: &'a mut dyn CompletionQueue,
+    srq: Option<&'a mut dyn SharedReceiveQueue>,
     completions: Vec<Completion>,
     /// Receives per post.
     list: u64,
@@ -29,62 +36,107 @@ pub(super) struct Receives<'a> {
     starts: bool,
 }
 
-/// The receives of one queue pair.
-struct Flow {
-    /// One list.
-    requests: Vec<ReceiveRequest<'static>>,
+/// The receives of one queue pair, or its share of a shared queue.
+struct Flow<'a> {
+    requests: Vec<ReceiveRequest<'a>>,
+    /// The next of the requests, when they are posted one by one.
+    next: usize,
     posted: u64,
     /// Messages that came since the last list was posted.
     consumed: u64,
 }
 
+impl<'a> Flow<'a> {
+    fn new(prepared: &'a PreparedReceives) -> Self {
+        Self {
+            requests: prepared.requests(),
+            next: 0,
+            posted: 0,
+            consumed: 0,
+        }
+    }
+
+    /// The list, or the next single request.
+    #[inline]
+    fn take(&mut self, list: u64) -> &[ReceiveRequest<'a>] {
+        self.posted += list;
+        if list > 1 {
+            return &self.requests;
+        }
+        let next = self.next;
+        self.next = if next + 1 == self.requests.len() {
+            0
+        } else {
+            next + 1
+        };
+        &self.requests[next..=next]
+    }
+}
+
 /// Posts the receives that wait for the first messages. To be done before the
 /// peer may send.
-pub(crate) fn post_receives(queues: &mut Queues, params: &Params) -> Result<(), RunError> {
-    for (index, qp) in queues.qps.iter_mut().enumerate() {
-        let requests = requests(index, params.recv_post_list);
+pub(crate) fn post_receives(
+    queues: &mut Queues,
+    prepared: &[PreparedReceives],
+    params: &Params,
+) -> Result<(), RunError> {
+    let list = u64::from(params.recv_post_list);
+    for (index, prepared) in prepared.iter().enumerate() {
+        let mut flow = Flow::new(prepared);
         for _ in 0..lists(params) {
-            qp.post_recv(&requests)
-                .map_err(|source| RunError::PostReceive {
-                    qp: index,
-                    received: None,
-                    source,
-                })?;
+            let requests = flow.take(list);
+            let posted = match &mut queues.srq {
+                Some(srq) => srq.post_recv(requests),
+                None => queues.qps[index].post_recv(requests),
+            };
+            posted.map_err(|source| RunError::PostReceive {
+                qp: index,
+                received: None,
+                source,
+            })?;
         }
     }
     Ok(())
 }
 
-/// One list of receives. RDMA WRITE with immediate says itself where the data
-/// goes, so they have no memory.
-pub(super) fn requests(qp: usize, list: u32) -> Vec<ReceiveRequest<'static>> {
-    let request = ReceiveRequest {
-        wr_id: qp as u64,
-        sges: &[],
-    };
-    vec![request; list as usize]
-}
-
-/// Lists that are posted on a queue pair before the run: as many as the
-/// receive queue has room for, which by the rules is at least one.
+/// Lists that are posted for a queue pair before the run: as many as its
+/// receive queue has room for, which by the rules is at least one, or its
+/// share of the shared queue.
 fn lists(params: &Params) -> u32 {
-    params.rx_depth / params.recv_post_list
+    let depth = match params.use_srq {
+        true => params.rx_depth / params.flows(),
+        false => params.rx_depth,
+    };
+    depth / params.recv_post_list
 }
 
-/// Receives that [`post_receives`] posts on each queue pair.
+/// Receives that [`post_receives`] posts for each queue pair.
 pub(super) fn initial_receives(params: &Params) -> u64 {
     u64::from(lists(params)) * u64::from(params.recv_post_list)
 }
 
 impl<'a> Receiver<'a> {
-    /// Over all queue pairs. [`post_receives`] has been called.
+    /// Over all queue pairs, with the receives prepared for each.
+    /// [`post_receives`] has been called.
     pub(crate) fn new(
-        qps: &'a mut [Box<dyn QueuePair>],
-        cq: &'a mut dyn CompletionQueue,
+        queues: &'a mut Queues,
+        prepared: &'a [PreparedReceives],
         params: &Params,
     ) -> Self {
-        let receives = Receives::new(qps.len(), cq, params, true);
-        Self { qps, receives }
+        let sleeper = queues.sleeper();
+        let Queues {
+            send_cq,
+            recv_cq,
+            qps,
+            srq,
+            ..
+        } = queues;
+        let cq = &mut **recv_cq.as_mut().unwrap_or(send_cq);
+        Self {
+            receives: Receives::new(prepared, cq, srq, params, true),
+            qps,
+            sleeper,
+        }
     }
 
     /// Receives as the course has it; its clock starts with the first message.
@@ -93,12 +145,19 @@ impl<'a> Receiver<'a> {
         course: &mut C,
         watchdog: &mut Watchdog,
     ) -> Result<(), RunError> {
-        let Self { qps, receives } = self;
+        let Self {
+            qps,
+            receives,
+            sleeper,
+        } = self;
         let limit = course.limit();
         watchdog.start();
         while receives.starts || !course.is_over(receives.received)? {
-            receives.poll(qps, course, limit)?;
+            let came = receives.poll(qps, course, limit)?;
             receives.watch(watchdog, receives.received, limit)?;
+            if !came {
+                sleeper.idle(watchdog, || receives.arm())?;
+            }
         }
         course.finish();
         Ok(())
@@ -106,31 +165,35 @@ impl<'a> Receiver<'a> {
 }
 
 impl<'a> Receives<'a> {
-    /// On so many queue pairs, completing on `cq`. `starts`: the first message
-    /// starts the course.
+    /// Prepared for each queue pair, completing on `cq`. `starts`: the first
+    /// message starts the course.
     pub(super) fn new(
-        qps: usize,
+        prepared: &'a [PreparedReceives],
         cq: &'a mut dyn CompletionQueue,
+        srq: &'a mut Option<Box<dyn SharedReceiveQueue>>,
         params: &Params,
         starts: bool,
     ) -> Self {
-        let list = u64::from(params.recv_post_list);
-        let flows = (0..qps)
-            .map(|qp| Flow {
-                requests: requests(qp, params.recv_post_list),
-                posted: initial_receives(params),
-                consumed: 0,
-            })
-            .collect();
+        let flow = |prepared| {
+            let mut flow = Flow::new(prepared);
+            flow.posted = initial_receives(params);
+            flow
+        };
         Self {
-            flows,
+            flows: prepared.iter().map(flow).collect(),
             cq,
+            srq: srq.as_mut().map(|srq| &mut **srq as _),
             completions: vec![Completion::default(); params.rx_depth as usize],
-            list,
+            list: u64::from(params.recv_post_list),
             flags: required_flags(params),
             received: 0,
             starts,
         }
+    }
+
+    /// Asks for a notification.
+    pub(super) fn arm(&mut self) {
+        self.cq.arm(Notify::Any);
     }
 
     /// Whether the message that starts the course is still to come.
@@ -145,19 +208,20 @@ impl<'a> Receives<'a> {
         self.received
     }
 
-    /// Takes one batch of messages, and posts receives in their place.
+    /// Takes one batch of messages, and posts receives in their place;
+    /// `false` when none came.
     #[inline]
     pub(super) fn poll<C: Course>(
         &mut self,
         qps: &mut [Box<dyn QueuePair>],
         course: &mut C,
         limit: u64,
-    ) -> Result<(), RunError> {
+    ) -> Result<bool, RunError> {
         let ready = self.cq.poll(&mut self.completions);
         for completion in &self.completions[..ready] {
             check_receive(completion, self.flags, self.received)?;
             let index = completion.wr_id as usize;
-            let (Some(flow), Some(qp)) = (self.flows.get_mut(index), qps.get_mut(index)) else {
+            let Some(flow) = self.flows.get_mut(index) else {
                 continue;
             };
             if std::mem::take(&mut self.starts) {
@@ -168,16 +232,17 @@ impl<'a> Receives<'a> {
             flow.consumed += 1;
             if flow.consumed >= self.list && flow.posted + self.list <= limit {
                 flow.consumed -= self.list;
-                flow.posted += self.list;
-                qp.post_recv(&flow.requests)
-                    .map_err(|source| RunError::PostReceive {
+                let requests = flow.take(self.list);
+                post(&mut self.srq, qps, index, requests).map_err(|source| {
+                    RunError::PostReceive {
                         qp: index,
                         received: Some(self.received),
                         source,
-                    })?;
+                    }
+                })?;
             }
         }
-        Ok(())
+        Ok(ready > 0)
     }
 
     /// Lets the watchdog look at how far the run has got; `limit` messages are
@@ -200,6 +265,21 @@ impl<'a> Receives<'a> {
             }
             error => error,
         })
+    }
+}
+
+/// Posts where the receives of queue pair `index` are taken from.
+#[inline]
+pub(super) fn post(
+    srq: &mut Option<&mut dyn SharedReceiveQueue>,
+    qps: &mut [Box<dyn QueuePair>],
+    index: usize,
+    requests: &[ReceiveRequest<'_>],
+) -> Result<(), PostError> {
+    match (srq, qps.get_mut(index)) {
+        (Some(srq), _) => srq.post_recv(requests),
+        (None, Some(qp)) => qp.post_recv(requests),
+        (None, None) => Ok(()),
     }
 }
 

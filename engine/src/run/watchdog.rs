@@ -66,6 +66,11 @@ impl Watchdog {
         self.seen = 0;
     }
 
+    /// The loop has slept: its next turn is worth a look at the clock.
+    pub(crate) fn slept(&mut self) {
+        self.turns = TURNS_PER_GLANCE;
+    }
+
     /// One turn of a loop, which has got so far.
     #[inline]
     pub(crate) fn turn(&mut self, progress: u64) -> Result<(), RunError> {

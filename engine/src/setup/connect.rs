@@ -1,14 +1,14 @@
 //! The states of a queue pair, and what we tell the peer of it.
 
 use verbs_sys::{
-    AccessFlags, AddressVector, Gid, PathMtu, QpAttributes, QpState, QueuePair, VerbsError,
+    AccessFlags, AddressVector, Gid, PathMtu, QpAttributes, QpState, QpType, QueuePair, VerbsError,
 };
 
 use super::adapter::Source;
 use crate::exchange::KeyRecord;
 use crate::failure::Failure;
 use crate::options::Params;
-use crate::words::{Connection, Verb};
+use crate::words::Verb;
 
 /// Code of the wait that an RNR NAK asks for: 0.64 ms (IBTA table 45).
 const MIN_RNR_TIMER: u8 = 12;
@@ -18,6 +18,9 @@ const RETRY_COUNT: u8 = 7;
 
 /// Retries after an RNR NAK: without end.
 const RNR_RETRY: u8 = 7;
+
+/// The Q_Key of all datagrams of a test.
+pub(crate) const QKEY: u32 = 0x1111_1111;
 
 /// IPv4 TTL or IPv6 hop limit.
 const HOP_LIMIT: u8 = 255;
@@ -40,10 +43,12 @@ pub(crate) fn to_init(qp: &mut dyn QueuePair, params: &Params, path: &Path) -> R
         Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
         Verb::Send | Verb::SendImm => AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE,
     };
+    let datagrams = qp.qp_type() == QpType::Ud;
     qp.modify(&QpAttributes {
         pkey_index: Some(path.pkey_index),
         port: Some(params.device.port),
-        access_flags: Some(access),
+        access_flags: (!datagrams).then_some(access),
+        qkey: datagrams.then_some(QKEY),
         ..QpAttributes::to_state(QpState::Init)
     })
     .map_err(|source| Failure::Verbs {
@@ -64,23 +69,15 @@ pub(crate) fn to_rtr(
     path: &Path,
     peer: &KeyRecord,
 ) -> Result<(), Failure> {
-    let reliable = params.connection == Connection::Rc;
-    let out_reads = limited(path.out_reads);
+    let datagrams = qp.qp_type() == QpType::Ud;
+    let responds = matches!(qp.qp_type(), QpType::Rc | QpType::XrcReceive);
     qp.modify(&QpAttributes {
-        av: Some(AddressVector {
-            dgid: peer.gid.map_or(Gid::ZERO, Gid),
-            sgid_index: path.source.index,
-            flow_label: in_turn(&params.path.flow_labels, index),
-            hop_limit: HOP_LIMIT,
-            traffic_class: params.path.traffic_class,
-            sl: params.path.service_level,
-            port: params.device.port,
-        }),
-        path_mtu: Some(path.mtu),
-        dest_qpn: Some(peer.qpn),
-        rq_psn: Some(peer.psn),
-        max_dest_rd_atomic: reliable.then_some(out_reads),
-        min_rnr_timer: reliable.then_some(MIN_RNR_TIMER),
+        av: (!datagrams).then(|| address_vector(index, params, path, peer)),
+        path_mtu: (!datagrams).then_some(path.mtu),
+        dest_qpn: (!datagrams).then_some(peer.qpn),
+        rq_psn: (!datagrams).then_some(peer.psn),
+        max_dest_rd_atomic: responds.then_some(limited(path.out_reads)),
+        min_rnr_timer: responds.then_some(MIN_RNR_TIMER),
         ..QpAttributes::to_state(QpState::Rtr)
     })
     .map_err(|source| {
@@ -89,20 +86,41 @@ pub(crate) fn to_rtr(
     })
 }
 
+/// The way to the peer of queue pair `index`.
+pub(crate) fn address_vector(
+    index: usize,
+    params: &Params,
+    path: &Path,
+    peer: &KeyRecord,
+) -> AddressVector {
+    AddressVector {
+        dgid: peer.gid.map_or(Gid::ZERO, Gid),
+        sgid_index: path.source.index,
+        flow_label: in_turn(&params.path.flow_labels, index),
+        hop_limit: HOP_LIMIT,
+        traffic_class: params.path.traffic_class,
+        sl: params.path.service_level,
+        port: params.device.port,
+    }
+}
+
 /// RTR to RTS: how we send. `own` is what the peer was told, `peer` what it told.
 pub(crate) fn to_rts(
     qp: &mut dyn QueuePair,
     params: &Params,
+    path: &Path,
     own: &KeyRecord,
     peer: &KeyRecord,
 ) -> Result<(), Failure> {
-    let reliable = params.connection == Connection::Rc;
+    let reliable = matches!(qp.qp_type(), QpType::Rc | QpType::XrcSend);
+    // Neither more than the peer answers, nor than we can ask.
+    let out_reads = limited(peer.out_reads.min(path.out_reads));
     qp.modify(&QpAttributes {
         sq_psn: Some(own.psn),
         timeout: reliable.then_some(params.path.qp_timeout),
         retry_cnt: reliable.then_some(RETRY_COUNT),
         rnr_retry: reliable.then_some(RNR_RETRY),
-        max_qp_rd_atomic: reliable.then_some(limited(peer.out_reads)),
+        max_qp_rd_atomic: reliable.then_some(out_reads),
         ..QpAttributes::to_state(QpState::Rts)
     })
     .map_err(|source| {

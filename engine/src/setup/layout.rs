@@ -17,6 +17,8 @@ pub(crate) struct Layout {
     pub(crate) qps: usize,
     /// A block of its own for each queue pair.
     pub(crate) block_per_qp: bool,
+    /// What comes before each received message: the GRH of a datagram.
+    pub(crate) header: usize,
 }
 
 /// A place in one of the blocks.
@@ -54,10 +56,27 @@ impl Layout {
         if self.block_per_qp { self.qps } else { 1 }
     }
 
+    /// Bytes that a receive for messages of this size needs.
+    pub(crate) fn received(&self, size: usize) -> usize {
+        size.saturating_add(self.header)
+    }
+
+    /// Bytes of a queue pair's area for received messages.
+    fn receive_area(&self) -> usize {
+        self.stride(self.received(self.size).max(self.page))
+    }
+
     /// Bytes of a block; `None` when no address space is that large.
     pub(crate) fn block_len(&self) -> Option<usize> {
         let qps = if self.block_per_qp { 1 } else { self.qps };
-        self.stride(self.area()).checked_mul(2)?.checked_mul(qps)
+        let both = self.stride(self.area()).checked_add(self.receive_area())?;
+        both.checked_mul(qps)?.checked_add(self.lead())
+    }
+
+    /// Bytes before the first received message: what follows its header lies
+    /// at the start of a cache line.
+    fn lead(&self) -> usize {
+        self.header.next_multiple_of(self.line) - self.header
     }
 
     /// Where queue pair `qp` sends from.
@@ -89,6 +108,23 @@ impl Layout {
             }
         }
     }
+
+    /// Where messages go that consume receives of queue pair `qp`. Only this
+    /// end knows, so the headers of datagrams find a place of their own.
+    pub(crate) fn receives_into(&self, qp: usize) -> Place {
+        let after_sends = |qps| qps * self.stride(self.area()) + self.lead();
+        if self.block_per_qp {
+            Place {
+                block: qp,
+                offset: after_sends(1),
+            }
+        } else {
+            Place {
+                block: 0,
+                offset: after_sends(self.qps) + qp * self.receive_area(),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +141,7 @@ mod tests {
             size,
             qps,
             block_per_qp: false,
+            header: 0,
         }
     }
 
@@ -152,11 +189,13 @@ mod tests {
             qps in 1_usize..9,
             block_per_qp: bool,
             page in prop::sample::select(vec![4096_usize, 65536]),
+            header in prop::sample::select(vec![0_usize, 40]),
         ) {
-            let layout = Layout { page, line: 64, size, qps, block_per_qp };
+            let layout = Layout { page, line: 64, size, qps, block_per_qp, header };
             let message = message.min(size);
-            let reach = (layout.slots(message) - 1) * layout.stride(message) + message;
-            prop_assert!(reach <= layout.area());
+            let reach = |length| (layout.slots(length) - 1) * layout.stride(length) + length;
+            prop_assert!(reach(message) <= layout.area());
+            prop_assert!(reach(layout.received(message)) <= layout.receive_area());
             let mut areas: Vec<Place> = (0..qps)
                 .flat_map(|qp| [layout.sends_from(qp), layout.published(qp)])
                 .collect();
@@ -170,6 +209,17 @@ mod tests {
             for place in areas {
                 prop_assert!(place.block < layout.blocks());
                 prop_assert!(place.offset + layout.area() <= layout.block_len().unwrap());
+            }
+            for qp in 0..qps {
+                let receives = layout.receives_into(qp);
+                prop_assert!(receives.block < layout.blocks());
+                let end = receives.offset + layout.receive_area();
+                prop_assert!(end <= layout.block_len().unwrap());
+                prop_assert_eq!((receives.offset + header) % layout.line, 0);
+                let sends = layout.sends_from(qps - 1);
+                if sends.block == receives.block {
+                    prop_assert!(sends.offset + layout.area() <= receives.offset);
+                }
             }
         }
     }

@@ -11,6 +11,6 @@ mod layout;
 mod resources;
 
 pub(crate) use adapter::Adapter;
-pub(crate) use connect::{Path, to_init, to_rtr, to_rts};
+pub(crate) use connect::{Path, QKEY, address_vector, to_init, to_rtr, to_rts};
 pub(crate) use layout::{Layout, Place};
 pub(crate) use resources::{Memory, Queues, Resources};

@@ -1,16 +1,20 @@
 //! Memory, completion queue and queue pairs of a test.
 
+use std::sync::Arc;
+
 use rustix::rand::{GetRandomFlags, getrandom};
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
-    AccessFlags, CompletionQueue, CqInit, MemoryRegion, ProtectionDomain, QpCapabilities, QpInit,
-    QpType, QueuePair, VerbsError,
+    AccessFlags, AddressHandle, AddressVector, CompletionChannel, CompletionQueue, CqInit,
+    MemoryRegion, ProtectionDomain, QpCapabilities, QpInit, QpType, QueuePair, SharedReceiveQueue,
+    SrqInit, VerbsError,
 };
 
 use super::adapter::Adapter;
 use super::layout::{Layout, Place};
 use crate::failure::Failure;
 use crate::options::{Machine, Params};
+use crate::run::Sleeper;
 use crate::words::{Connection, Verb};
 
 /// Registered blocks of memory.
@@ -30,15 +34,26 @@ pub(crate) struct Queues {
     /// Where receives complete, if messages consume any.
     pub(crate) recv_cq: Option<Box<dyn CompletionQueue>>,
     pub(crate) qps: Vec<Box<dyn QueuePair>>,
+    /// Where all queue pairs take their receives from (`--use-srq`, XRC).
+    pub(crate) srq: Option<Box<dyn SharedReceiveQueue>>,
+    /// What both completion queues notify (`-e`).
+    pub(crate) channel: Option<Arc<dyn CompletionChannel>>,
     /// Inline bytes that every queue pair grants.
     pub(crate) inline: u32,
+}
+
+impl Queues {
+    /// What a loop over these queues does while there is nothing to do.
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        Sleeper::new(self.channel.clone())
+    }
 }
 
 /// Everything a test needs of the device.
 pub(crate) struct Resources {
     pub(crate) queues: Queues,
     pub(crate) memory: Memory,
-    _domain: Box<dyn ProtectionDomain>,
+    domain: Box<dyn ProtectionDomain>,
 }
 
 impl Resources {
@@ -58,7 +73,23 @@ impl Resources {
         Ok(Self {
             queues,
             memory,
-            _domain: domain,
+            domain,
+        })
+    }
+
+    /// The way to a queue pair for datagrams.
+    pub(crate) fn address_handle(
+        &self,
+        adapter: &Adapter,
+        av: &AddressVector,
+    ) -> Result<Box<dyn AddressHandle>, Failure> {
+        let made = adapter.context.create_ah(&*self.domain, av);
+        made.map_err(|source| Failure::Verbs {
+            stock: "Failed to create AH for UD\n \
+                    Unable to Connect the HCA's through the link\n"
+                .to_owned(),
+            doing: "making the address handle of the peer",
+            source,
         })
     }
 }
@@ -142,10 +173,21 @@ impl Queues {
         params: &Params,
     ) -> Result<Self, Failure> {
         let context = &*adapter.context;
+        let channel = params
+            .events
+            .map(|_| context.create_comp_channel())
+            .transpose()
+            .map_err(|error| {
+                failed(
+                    "Couldn't create completion channel\n",
+                    "making a completion channel",
+                    error,
+                )
+            })?;
         let create = |depth: u32, stock, doing| {
             let init = CqInit {
                 depth: depth.saturating_mul(params.qps),
-                channel: None,
+                channel: channel.as_ref(),
             };
             let created = context.create_cq(&init);
             created.map_err(|error| failed(stock, doing, error))
@@ -165,33 +207,63 @@ impl Queues {
                 )
             })
             .transpose()?;
-        let init = QpInit {
-            qp_type: qp_type(params.connection)?,
-            send_cq: &*send_cq,
-            recv_cq: &**recv_cq.as_ref().unwrap_or(&send_cq),
-            srq: None,
-            xrcd: None,
-            cap: QpCapabilities {
-                max_send_wr: params.tx_depth,
-                max_recv_wr: params.rx_depth,
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                max_inline_data: adapter.inline,
-            },
-            sq_sig_all: false,
-        };
-        let qps: Vec<_> = (0..params.qps)
-            .map(|_| context.create_qp(domain, &init))
-            .collect::<Result<_, _>>()
+        let receives_to = &**recv_cq.as_ref().unwrap_or(&send_cq);
+        let xrcd = (params.connection == Connection::Xrc)
+            .then(|| context.alloc_xrcd())
+            .transpose()
+            .map_err(|error| failed("Couldn't open XRC domain\n", "making an XRC domain", error))?;
+        let srq = params
+            .use_srq
+            .then(|| {
+                context.create_srq(
+                    domain,
+                    &SrqInit {
+                        max_wr: params.rx_depth,
+                        max_sge: 1,
+                        limit: 0,
+                        xrc: xrcd.as_deref().map(|xrcd| (xrcd, receives_to)),
+                    },
+                )
+            })
+            .transpose()
             .map_err(|error| {
                 failed(
-                    "Unable to create QP.\nFailed to create QP.\n",
-                    "making the queue pairs; -q is their number, -t and -I their size",
+                    "Couldn't create SRQ\n",
+                    "making a shared receive queue; -r is its size",
                     error,
                 )
             })?;
+        let qps: Vec<_> = (0..params.qps)
+            .map(|index| {
+                let qp_type = qp_type(params, index)?;
+                let init = QpInit {
+                    qp_type,
+                    send_cq: &*send_cq,
+                    recv_cq: receives_to,
+                    srq: srq.as_deref().filter(|_| xrcd.is_none()),
+                    xrcd: xrcd.as_deref().filter(|_| qp_type == QpType::XrcReceive),
+                    cap: QpCapabilities {
+                        max_send_wr: params.tx_depth,
+                        max_recv_wr: if params.use_srq { 0 } else { params.rx_depth },
+                        max_send_sge: 1,
+                        max_recv_sge: 1,
+                        max_inline_data: adapter.inline,
+                    },
+                    sq_sig_all: false,
+                };
+                context.create_qp(domain, &init).map_err(|error| {
+                    failed(
+                        "Unable to create QP.\nFailed to create QP.\n",
+                        "making the queue pairs; -q is their number, -t and -I their size",
+                        error,
+                    )
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        // A target sends nothing and grants nothing.
         let inline = qps
             .iter()
+            .filter(|qp| qp.qp_type() != QpType::XrcReceive)
             .map(|qp| qp.capabilities().max_inline_data)
             .min()
             .unwrap_or(0);
@@ -199,6 +271,8 @@ impl Queues {
             send_cq,
             recv_cq,
             qps,
+            srq,
+            channel,
             inline,
         })
     }
@@ -212,14 +286,21 @@ fn failed(stock: &str, doing: &'static str, source: VerbsError) -> Failure {
     }
 }
 
-fn qp_type(connection: Connection) -> Result<QpType, Failure> {
-    match connection {
-        Connection::Rc => Ok(QpType::Rc),
-        Connection::Uc => Ok(QpType::Uc),
-        Connection::Ud => Ok(QpType::Ud),
-        Connection::RawEth | Connection::Xrc | Connection::Dc | Connection::Srd => Err(
-            Failure::Unsupported("this transport service is not supported yet: use -c RC"),
-        ),
+/// The service of queue pair `index`. XRC has one for each direction.
+fn qp_type(params: &Params, index: u32) -> Result<QpType, Failure> {
+    let sends = match params.splits_directions() {
+        true => index < params.flows(),
+        false => params.machine == Machine::Client,
+    };
+    match (params.connection, sends) {
+        (Connection::Rc, _) => Ok(QpType::Rc),
+        (Connection::Uc, _) => Ok(QpType::Uc),
+        (Connection::Ud, _) => Ok(QpType::Ud),
+        (Connection::Xrc, true) => Ok(QpType::XrcSend),
+        (Connection::Xrc, false) => Ok(QpType::XrcReceive),
+        (Connection::RawEth | Connection::Dc | Connection::Srd, _) => Err(Failure::Unsupported(
+            "this transport service is not supported: use -c RC",
+        )),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The bandwidth tests: the loop that fits, and what its measurement gives.
 
 use super::Test;
+use super::outgoing::Outgoing;
 use crate::exchange::BandwidthReport;
 use crate::failure::{Failure, RunLoop};
 use crate::options::{Length, Machine};
 use crate::report::notes;
 use crate::run::{
-    Counted, Course, Duplex, Endless, Phases, Prepared, Receiver, RunError, Sender, Timed, Watchdog,
+    Counted, Course, Duplex, Endless, Phases, Receiver, RunError, Sender, Timed, Watchdog,
 };
 use crate::setup::Resources;
 use crate::stats::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
@@ -46,31 +47,27 @@ impl Test<'_> {
             return self.endless(size, interval);
         }
         let run_loop = self.run_loop();
-        if params.warm_up && params.with_imm {
-            self.reporter.warn(notes::NO_WARM_UP)?;
+        if let (true, Some(why)) = (params.warm_up, notes::no_warm_up(params.wire_tool().verb)) {
+            self.reporter.warn(why)?;
         }
-        let prepared = self.prepared(size);
-        let queues = &mut self.resources.queues;
+        let outgoing = Outgoing {
+            params,
+            peers: &self.peers,
+            handles: &self.handles,
+        };
+        let Resources { queues, memory, .. } = &mut self.resources;
+        let prepared = outgoing.prepared(memory, size, queues.inline);
         let bytes = size as usize;
         let watchdog = &mut self.watchdog;
-        let mut traffic = match (run_loop, &mut queues.recv_cq) {
-            (RunLoop::Receiver, Some(recv_cq)) => {
-                Traffic::Receiver(Receiver::new(&mut queues.qps, &mut **recv_cq, params))
-            }
-            (RunLoop::Duplex, Some(recv_cq)) => {
-                let (qps, send_cq) = (&mut queues.qps, &mut *queues.send_cq);
-                Traffic::Duplex(Duplex::new(
-                    qps,
-                    send_cq,
-                    &mut **recv_cq,
-                    &prepared,
-                    params,
-                    bytes,
-                ))
-            }
-            _ => {
+        let mut traffic = match run_loop {
+            RunLoop::Receiver => Traffic::Receiver(Receiver::new(queues, &self.inbox, params)),
+            RunLoop::Duplex => match Duplex::new(queues, &prepared, &self.inbox, params, bytes) {
+                Some(duplex) => Traffic::Duplex(duplex),
+                None => return Ok(()),
+            },
+            RunLoop::Sender | RunLoop::Endless => {
                 let mut sender = Sender::new(queues, &prepared, params, bytes);
-                if params.warm_up && !params.with_imm {
+                if params.warm_up && !params.has_receive_completions() {
                     sender.warm_up(watchdog)?;
                 }
                 Traffic::Sender(sender)
@@ -86,12 +83,12 @@ impl Test<'_> {
         };
         let (messages, figures) = match params.length {
             Length::Iterations(limit) => {
-                let messages = limit.saturating_mul(params.qps.into());
+                let messages = limit.saturating_mul(params.flows().into());
                 // Who only receives cannot tell.
                 let peak = params.report.peak && run_loop != RunLoop::Receiver;
                 // Runs with a peak have at most 20000 messages per queue pair.
                 let mut samples = BandwidthSamples::new(messages as usize, peak);
-                let mut course = Counted::new(&mut samples, peak, limit, params.qps);
+                let mut course = Counted::new(&mut samples, peak, limit, params.flows());
                 traffic.run(&mut course, watchdog)?;
                 (messages, samples.figures(&shape(messages)))
             }
@@ -119,23 +116,21 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// The requests of all queue pairs for messages of one size.
-    fn prepared(&self, size: u32) -> Vec<Prepared> {
-        let Resources { queues, memory, .. } = &self.resources;
-        let list = self.params.post_list as usize;
-        self.peers
-            .iter()
-            .enumerate()
-            .map(|(qp, peer)| Prepared::new(memory, qp, peer, size as usize, list, queues.inline))
-            .collect()
-    }
-
     /// Sends until the user interrupts, with a row every `interval` seconds.
     fn endless(&mut self, size: u32, interval: u32) -> Result<(), Failure> {
         let params = self.params;
-        let prepared = self.prepared(size);
-        let queues = &mut self.resources.queues;
-        let mut sender = Sender::new(queues, &prepared, params, size as usize);
+        let outgoing = Outgoing {
+            params,
+            peers: &self.peers,
+            handles: &self.handles,
+        };
+        let Resources { queues, memory, .. } = &mut self.resources;
+        let prepared = outgoing.prepared(memory, size, queues.inline);
+        let receives = params.receives();
+        let mut traffic = match receives {
+            true => Traffic::Receiver(Receiver::new(queues, &self.inbox, params)),
+            false => Traffic::Sender(Sender::new(queues, &prepared, params, size as usize)),
+        };
         // Both directions are shown, each end knowing one of them.
         let directions = f64::from(1 + u32::from(params.bidirectional));
         let reporter = &mut self.reporter;
@@ -158,9 +153,10 @@ impl Test<'_> {
         // One-way tests end in good order; with traffic both ways the peer
         // doesn't listen.
         self.interrupt.leave_to_loop(!params.bidirectional);
-        let ran = sender.run(&mut course, &mut self.watchdog);
+        let ran = traffic.run(&mut course, &mut self.watchdog);
         self.interrupt.leave_to_loop(false);
         match ran {
+            Err(RunError::PeerGone) if receives => Ok(self.reporter.note(notes::CLIENT_CLOSED)?),
             Ok(()) | Err(RunError::Interrupted) if !params.bidirectional => {
                 Ok(self.reporter.note(notes::USER_STOPPED)?)
             }

@@ -1,15 +1,17 @@
-//! The latency tests: the ping-pong, and what its measurement gives.
+//! The latency tests: the game that fits, and what its measurement gives.
 
 use std::time::Duration;
 
-use verbs_sys::RemoteAddress;
+use verbs_sys::{RemoteAddress, SendFlags, SendRequest};
 
 use super::Test;
+use super::outgoing::Outgoing;
 use crate::failure::Failure;
 use crate::options::{Length, Machine, Params};
 use crate::reporter::Reporter;
 use crate::run::{
-    Arrival, CountedRounds, LastByte, Phases, PingPong, Receipt, Table, TimedRounds, Watchdog,
+    CountedRounds, Game, LastByte, Operation, Phases, PingPong, Receipt, RoundTrips, Table,
+    TimedRounds, Watchdog,
 };
 use crate::setup::Resources;
 use crate::stats::{CycleRate, LatencySamples, Scale, TimedLatency};
@@ -18,23 +20,18 @@ use crate::stats::{CycleRate, LatencySamples, Scale, TimedLatency};
 const CYCLE_TIME: Duration = Duration::from_millis(50);
 
 impl Test<'_> {
-    /// Plays ping-pong with messages of one size, and shows what that gave.
+    /// Measures the latency of messages of one size, and shows what that gave.
     pub(super) fn latency(&mut self, size: u32) -> Result<(), Failure> {
         let params = self.params;
-        let Resources { queues, memory, .. } = &mut self.resources;
-        let (Some(qp), Some(peer)) = (queues.qps.first_mut(), self.peers.first()) else {
-            return Ok(());
+        let outgoing = Outgoing {
+            params,
+            peers: &self.peers,
+            handles: &self.handles,
         };
-        let table = Table {
-            size: size as usize,
-            inline: queues.inline,
-            remote: RemoteAddress {
-                addr: peer.vaddr,
-                rkey: peer.rkey,
-            },
-            with_imm: params.with_imm,
-            gap: params.latency_gap,
-            begins: params.machine == Machine::Server,
+        let Resources { queues, memory, .. } = &mut self.resources;
+        let sleeper = queues.sleeper();
+        let (Some(qp), Some(peer)) = (queues.qps.first_mut(), outgoing.peer(0)) else {
+            return Ok(());
         };
         let mut show = Show {
             params,
@@ -42,15 +39,52 @@ impl Test<'_> {
             reporter: &mut self.reporter,
             watchdog: &mut self.watchdog,
         };
+        let operation = Operation::of(params);
         let send_cq = &mut *queues.send_cq;
-        match &mut queues.recv_cq {
-            Some(recv_cq) => {
-                let receipt = Receipt::new(&mut **recv_cq, params);
-                show.play(PingPong::new(&mut **qp, send_cq, memory, receipt, &table))
+        if params.tool.verb.is_round_trip() {
+            let prepared = outgoing.prepared(memory, size, 0);
+            let requests = prepared.first().map(|first| first.requests(operation));
+            let Some(&request) = requests.as_ref().and_then(|requests| requests.first()) else {
+                return Ok(());
+            };
+            return show.play(RoundTrips {
+                qp: &mut **qp,
+                cq: send_cq,
+                sleeper,
+                request: SendRequest {
+                    flags: SendFlags::SIGNALED,
+                    ..request
+                },
+                gap: params.latency_gap,
+            });
+        }
+        let table = Table {
+            operation,
+            size: size as usize,
+            inline: queues.inline,
+            remote: RemoteAddress {
+                addr: peer.vaddr,
+                rkey: peer.rkey,
+            },
+            route: outgoing.route(0, peer),
+            cq_mod: params.cq_mod,
+            gap: params.latency_gap,
+            // Who writes first is the server, who sends first the client.
+            begins: (params.machine == Machine::Client) == operation.fills_receives(),
+        };
+        match (&mut queues.recv_cq, self.inbox.first()) {
+            (Some(recv_cq), Some(receives)) => {
+                let receipt = Receipt::new(&mut **recv_cq, &mut queues.srq, receives, params);
+                show.play(PingPong::new(
+                    &mut **qp, send_cq, sleeper, memory, receipt, &table,
+                ))
             }
-            None => {
-                let byte = LastByte::new(&*self.adapter.context, memory, table.size);
-                show.play(PingPong::new(&mut **qp, send_cq, memory, byte, &table))
+            _ => {
+                let into = params.first_receiver();
+                let byte = LastByte::new(&*self.adapter.context, memory, into, table.size);
+                show.play(PingPong::new(
+                    &mut **qp, send_cq, sleeper, memory, byte, &table,
+                ))
             }
         }
     }
@@ -66,8 +100,9 @@ struct Show<'a, 'b> {
 
 impl Show<'_, '_> {
     /// Plays, and shows the row.
-    fn play<A: Arrival>(&mut self, mut game: PingPong<'_, A>) -> Result<(), Failure> {
+    fn play(&mut self, mut game: impl Game) -> Result<(), Failure> {
         let (params, size) = (self.params, self.size);
+        let round_trip = params.tool.verb.is_round_trip();
         match params.length {
             Length::Iterations(limit) => {
                 let mut samples = LatencySamples::new(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -75,7 +110,7 @@ impl Show<'_, '_> {
                 game.run(&mut rounds, self.watchdog)?;
                 let scale = Scale {
                     cycles: params.report.cycles.then(|| CycleRate::measure(CYCLE_TIME)),
-                    round_trip: false,
+                    round_trip,
                 };
                 self.reporter
                     .latency(size.into(), limit, &mut samples, scale)?;
@@ -88,7 +123,7 @@ impl Show<'_, '_> {
                 let count = rounds.counted;
                 let measured = phases.measured();
                 let elapsed = measured.stop - measured.start;
-                let figures = TimedLatency::new(count, elapsed, false);
+                let figures = TimedLatency::new(count, elapsed, round_trip);
                 self.reporter
                     .latency_timed(size.into(), count, &figures, measured.cpu)?;
             }

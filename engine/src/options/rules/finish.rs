@@ -60,7 +60,9 @@ pub(super) fn params(s: Settings) -> Params {
         reversed: s.reversed,
         bidirectional: s.bidirectional,
         sizes: match s.method {
-            Method::AllSizes => Sizes::All,
+            Method::AllSizes => Sizes::All {
+                largest: Sizes::LARGEST_OF_ALL,
+            },
             // At most 2^31 - 1: checked when it was read.
             _ => Sizes::One(s.size as u32),
         },

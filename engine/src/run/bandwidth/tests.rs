@@ -188,6 +188,8 @@ fn rig(line: &str) -> Rig {
         send_cq: Box::new(FakeCq(wire.clone())),
         recv_cq: None,
         qps: (0..qps).map(boxed).collect(),
+        srq: None,
+        channel: None,
         inline: 0,
     };
     let (near, peer) = UnixStream::pair().unwrap();

@@ -238,6 +238,8 @@ fn rig(line: &str) -> Rig {
         send_cq: cq(false),
         recv_cq: Some(cq(true)),
         qps: (0..params.qps as usize).map(boxed).collect(),
+        srq: None,
+        channel: None,
         inline: 0,
     };
     let (near, peer) = UnixStream::pair().unwrap();
@@ -257,25 +259,28 @@ fn rig(line: &str) -> Rig {
 }
 
 impl Rig {
+    /// The receives of all queue pairs.
+    fn inbox(&self) -> Vec<PreparedReceives> {
+        let list = self.params.recv_post_list as usize;
+        (0..self.params.qps as usize)
+            .map(|qp| PreparedReceives::without_memory(qp, list))
+            .collect()
+    }
+
     fn receive(&mut self) -> Result<(), RunError> {
-        post_receives(&mut self.queues, &self.params)?;
-        let cq = self.queues.recv_cq.as_mut().unwrap();
-        Receiver::new(&mut self.queues.qps, &mut **cq, &self.params)
+        let inbox = self.inbox();
+        post_receives(&mut self.queues, &inbox, &self.params)?;
+        Receiver::new(&mut self.queues, &inbox, &self.params)
             .run(&mut self.course, &mut self.watchdog)
     }
 
     fn exchange(&mut self) -> Result<(), RunError> {
-        post_receives(&mut self.queues, &self.params)?;
+        let inbox = self.inbox();
+        post_receives(&mut self.queues, &inbox, &self.params)?;
         let qps = 0..self.params.qps as usize;
         let prepared: Vec<_> = qps.map(|qp| Prepared::at(qp, &[0])).collect();
-        let Queues {
-            qps,
-            send_cq,
-            recv_cq,
-            ..
-        } = &mut self.queues;
-        let recv_cq = &mut **recv_cq.as_mut().unwrap();
-        Duplex::new(qps, &mut **send_cq, recv_cq, &prepared, &self.params, 64)
+        Duplex::new(&mut self.queues, &prepared, &inbox, &self.params, 64)
+            .unwrap()
             .run(&mut self.course, &mut self.watchdog)
     }
 }

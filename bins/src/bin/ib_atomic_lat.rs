@@ -1,0 +1,7 @@
+//! Latency of atomic operations.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironverbs::run(engine::options::ATOMIC_LAT)
+}

@@ -1,0 +1,7 @@
+//! Latency of RDMA READ.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironverbs::run(engine::options::READ_LAT)
+}

@@ -1,0 +1,7 @@
+//! Bandwidth of SEND.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironverbs::run(engine::options::SEND_BW)
+}
