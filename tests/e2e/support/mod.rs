@@ -14,6 +14,17 @@ use nix::unistd::Pid;
 
 pub(crate) const WRITE_BW: &str = "ib_write_bw";
 pub(crate) const WRITE_LAT: &str = "ib_write_lat";
+pub(crate) const SEND_BW: &str = "ib_send_bw";
+pub(crate) const SEND_LAT: &str = "ib_send_lat";
+pub(crate) const READ_BW: &str = "ib_read_bw";
+pub(crate) const READ_LAT: &str = "ib_read_lat";
+pub(crate) const ATOMIC_BW: &str = "ib_atomic_bw";
+pub(crate) const ATOMIC_LAT: &str = "ib_atomic_lat";
+
+/// The measuring commands.
+pub(crate) const TOOLS: [&str; 8] = [
+    WRITE_BW, WRITE_LAT, SEND_BW, SEND_LAT, READ_BW, READ_LAT, ATOMIC_BW, ATOMIC_LAT,
+];
 
 /// No test takes longer than this, whatever goes wrong.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -80,6 +91,12 @@ fn program(tool: &str) -> &'static str {
     match tool {
         WRITE_BW => env!("CARGO_BIN_EXE_ib_write_bw"),
         WRITE_LAT => env!("CARGO_BIN_EXE_ib_write_lat"),
+        SEND_BW => env!("CARGO_BIN_EXE_ib_send_bw"),
+        SEND_LAT => env!("CARGO_BIN_EXE_ib_send_lat"),
+        READ_BW => env!("CARGO_BIN_EXE_ib_read_bw"),
+        READ_LAT => env!("CARGO_BIN_EXE_ib_read_lat"),
+        ATOMIC_BW => env!("CARGO_BIN_EXE_ib_atomic_bw"),
+        ATOMIC_LAT => env!("CARGO_BIN_EXE_ib_atomic_lat"),
         _ => panic!("there is no command {tool}"),
     }
 }

@@ -24,8 +24,12 @@ pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
             masked_row(line, timed)
         } else if let Some((before, _)) = line.split_once("Device         : ") {
             format!("{before}Device         : *")
+        } else if let Some((_, vector)) = line.rsplit_once("_comp") {
+            format!(" Test with events. Using *_comp{vector}")
         } else if line.starts_with(" Link type ") {
             " Link type *".to_owned()
+        } else if line.starts_with(" Outstand reads ") {
+            " Outstand reads *".to_owned()
         } else if line.contains(" address: ") {
             masked_values(line)
         } else {
@@ -34,6 +38,10 @@ pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
         rows |= line.starts_with(" #bytes");
         samples |= line.starts_with("#, ");
     }
+    // An endless run has any number of rows. A remark about the device, which
+    // may differ, comes with a line of its own.
+    let repeats = |line: &String| line.starts_with("---") || (timed && line.contains('<'));
+    lines.dedup_by(|line, before| line == before && repeats(line));
     lines
 }
 
@@ -60,7 +68,7 @@ fn masked_row(line: &str, timed: bool) -> String {
             _ if number.is_empty() => {}
             Some((_, decimals)) => masked.push_str(&format!("<#.{}>", decimals.len())),
             // What stock makes of some deviations.
-            None if number == "-nan" => masked.push_str("<#.2>"),
+            None if number == "-nan" || number == "inf" => masked.push_str("<#.2>"),
             None if timed && fields == 2 => masked.push_str("<#>"),
             None => masked.push_str(&format!("<{number}>")),
         }

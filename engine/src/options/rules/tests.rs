@@ -483,7 +483,6 @@ fn what_is_missing_is_refused_with_the_next_step() {
     for (tool, line, name) in [
         (WRITE_BW, "-R", "--rdma_cm"),
         (WRITE_BW, "-c XRC", "XRC"),
-        (SEND_BW, "-e", "--events"),
         (WRITE_BW, "--data_validation", "--data_validation"),
         (WRITE_BW, "-W counters/port_xmit_data", "--report-counters"),
     ] {
