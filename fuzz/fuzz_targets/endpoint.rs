@@ -88,6 +88,7 @@ impl Endpoint {
             send_cq: cq,
             recv_cq: cq,
             srq: None,
+            xrcd: None,
             cap: QpCapabilities {
                 max_send_wr: 8,
                 max_recv_wr: 8,

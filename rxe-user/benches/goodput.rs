@@ -107,6 +107,7 @@ impl Host {
             send_cq: cq,
             recv_cq: cq,
             srq: None,
+            xrcd: None,
             cap: QpCapabilities {
                 max_send_wr: DEPTH as u32,
                 max_recv_wr: 1,

@@ -9,7 +9,10 @@ use std::net::IpAddr;
 
 use rxe_user::link::{IpId, RxPacket, TxQueue};
 use rxe_user::time::Time;
-use rxe_user::transport::{Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings, RoutedAddress};
+use rxe_user::transport::{
+    Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings, RoutedAddress, SrqId, SrqSettings,
+    XrcQueue,
+};
 use rxe_user::wire::icrc::{self, Envelope};
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
@@ -29,6 +32,9 @@ struct Host {
     keys: Keys,
     window: u32,
     qpn: u32,
+    /// Takes the peer's requests: the same, or an XRC target.
+    responder: u32,
+    srq: Option<SrqId>,
     tx: TxQueue,
 }
 
@@ -59,6 +65,7 @@ impl Host {
             send_cq: cq,
             recv_cq: cq,
             srq: None,
+            xrcd: None,
             cap: QpCapabilities {
                 max_send_wr: 16,
                 max_recv_wr: 16,
@@ -69,6 +76,24 @@ impl Host {
             sq_sig_all: false,
         };
         let qpn = nic.create_qp(settings).unwrap();
+        let (mut responder, mut srq) = (qpn, None);
+        if qp_type == QpType::XrcSend {
+            let domain = nic.alloc_xrcd().unwrap();
+            let target = QpSettings {
+                qp_type: QpType::XrcReceive,
+                xrcd: Some(domain),
+                ..settings
+            };
+            responder = nic.create_qp(target).unwrap();
+            let queue = SrqSettings {
+                pd,
+                depth: 16,
+                max_sge: 2,
+                limit: 0,
+                xrc: Some(XrcQueue { domain, cq }),
+            };
+            srq = Some(nic.create_srq(queue).unwrap());
+        }
         Self {
             nic,
             address,
@@ -77,13 +102,16 @@ impl Host {
             keys,
             window,
             qpn,
+            responder,
+            srq,
             tx: TxQueue::new(1 << 16, 64),
         }
     }
 
-    fn connect(&mut self, qp_type: QpType, peer: IpAddr, dest_qpn: u32) {
+    fn connect(&mut self, qpn: u32, qp_type: QpType, peer: IpAddr, dest_qpn: u32) {
         let connected = qp_type != QpType::Ud;
-        let reliable = qp_type == QpType::Rc;
+        let requests = matches!(qp_type, QpType::Rc | QpType::XrcSend);
+        let responds = matches!(qp_type, QpType::Rc | QpType::XrcReceive);
         let init = QpAttributes {
             pkey_index: Some(0),
             port: Some(1),
@@ -105,20 +133,20 @@ impl Host {
             path_mtu: connected.then_some(PathMtu::Mtu1024),
             dest_qpn: connected.then_some(dest_qpn),
             rq_psn: connected.then_some(0xff_ff00),
-            max_dest_rd_atomic: reliable.then_some(4),
-            min_rnr_timer: reliable.then_some(1),
+            max_dest_rd_atomic: responds.then_some(4),
+            min_rnr_timer: responds.then_some(1),
             ..QpAttributes::to_state(QpState::Rtr)
         };
         let rts = QpAttributes {
             sq_psn: Some(0xff_ff00),
-            timeout: reliable.then_some(8),
-            retry_cnt: reliable.then_some(7),
-            rnr_retry: reliable.then_some(7),
-            max_qp_rd_atomic: reliable.then_some(4),
+            timeout: (requests || responds).then_some(8),
+            retry_cnt: requests.then_some(7),
+            rnr_retry: requests.then_some(7),
+            max_qp_rd_atomic: requests.then_some(4),
             ..QpAttributes::to_state(QpState::Rts)
         };
         for step in [init, rtr, rts] {
-            self.nic.modify_qp(self.qpn, &step).unwrap();
+            self.nic.modify_qp(qpn, &step).unwrap();
         }
     }
 
@@ -154,7 +182,10 @@ impl Host {
             wr_id: 0,
             sges: &sges,
         };
-        self.nic.post_recv(self.qpn, &[request]).unwrap();
+        match self.srq {
+            Some(srq) => self.nic.post_srq_recv(srq, &[request]).unwrap(),
+            None => self.nic.post_recv(self.qpn, &[request]).unwrap(),
+        }
     }
 
     fn poll(&mut self) -> usize {
@@ -240,6 +271,7 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
                 _ => (&mut *b, &mut *a, &routes[1]),
             };
             let (remote, qpn) = (to.remote(), to.qpn);
+            let xrc_srqn = to.srq.map(SrqId::number);
             let target = UdTarget {
                 ah,
                 qpn,
@@ -251,6 +283,7 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
                 data,
                 flags: SendFlags::SIGNALED,
                 ud: Some(target),
+                xrc_srqn,
                 ..SendRequest::signaled(0, op, &[])
             };
             let send = signaled(SendOp::Send, Gather::Inline(b"inline"));
@@ -265,7 +298,7 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
                 ];
                 from.nic.post_send(from.qpn, &requests).unwrap();
             }
-            if qp_type == QpType::Rc {
+            if matches!(qp_type, QpType::Rc | QpType::XrcSend) {
                 let requests = [
                     signaled(SendOp::Read { remote }, Gather::Sges(&long)),
                     signaled(SendOp::FetchAdd { remote, add: 1 }, Gather::Sges(&short)),
@@ -300,23 +333,31 @@ fn exchange(a: &mut Host, b: &mut Host, qp_type: QpType, rounds: usize, lost_eve
 fn messages_travel_without_allocation() {
     let control = allocation_counter::measure(|| drop(std::hint::black_box(Box::new(1))));
     assert_eq!(control.count_total, 1, "allocations are counted");
-    for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud] {
+    for qp_type in [QpType::Rc, QpType::Uc, QpType::Ud, QpType::XrcSend] {
         let (mut a, mut b) = (Host::new(1, qp_type), Host::new(2, qp_type));
         let (address_a, address_b) = (a.address, b.address);
         let (qpn_a, qpn_b) = (a.qpn, b.qpn);
-        a.connect(qp_type, address_b, qpn_b);
-        b.connect(qp_type, address_a, qpn_a);
-        // Losses are RC's business.
-        let lost_every = if qp_type == QpType::Rc { 17 } else { 0 };
+        let (responder_a, responder_b) = (a.responder, b.responder);
+        a.connect(qpn_a, qp_type, address_b, responder_b);
+        b.connect(qpn_b, qp_type, address_a, responder_a);
+        if qp_type == QpType::XrcSend {
+            a.connect(responder_a, QpType::XrcReceive, address_b, qpn_b);
+            b.connect(responder_b, QpType::XrcReceive, address_a, qpn_a);
+        }
+        let reliable = matches!(qp_type, QpType::Rc | QpType::XrcSend);
+        // Losses are the business of reliable services.
+        let lost_every = if reliable { 17 } else { 0 };
         let measured = allocation_counter::measure(|| {
             exchange(&mut a, &mut b, qp_type, 50, lost_every);
         });
         assert_eq!(measured.count_total, 0, "{qp_type}: {measured:?}");
         for host in [&a, &b] {
-            let state = host.nic.query_qp(host.qpn).unwrap().state;
-            assert_eq!(state, Some(QpState::Rts), "{qp_type}");
+            for qpn in [host.qpn, host.responder] {
+                let state = host.nic.query_qp(qpn).unwrap().state;
+                assert_eq!(state, Some(QpState::Rts), "{qp_type}");
+            }
         }
-        if qp_type == QpType::Rc {
+        if reliable {
             let counters = a.nic.counters();
             assert!(counters.retransmitted > 0 && counters.rx_rnr_naks > 0);
         }

@@ -12,10 +12,10 @@ use verbs_sys::{
 };
 
 use super::channel::{Channel, Mailbox};
-use super::objects::{Cq, Domain, Qp, Region, Srq, Window};
+use super::objects::{Cq, Domain, Qp, Region, Srq, Window, XrcdObject};
 use super::port::{Engine, Port};
 use super::{UserDevice, path_mtu};
-use crate::transport::{NicLimits, QpSettings, RoutedAddress};
+use crate::transport::{NicLimits, QpSettings, RoutedAddress, SrqSettings, XrcQueue};
 use crate::wire::DEFAULT_PKEY;
 
 /// Largest message: what the IB specification allows.
@@ -23,6 +23,9 @@ const MAX_MESSAGE: u32 = 1 << 31;
 
 /// `IBV_PORT_CM_SUP` (uapi/rdma/ib_user_verbs.h).
 const PORT_CAP_CM: u32 = 1 << 16;
+
+/// `IBV_DEVICE_XRC` (uapi/rdma/ib_user_verbs.h).
+const DEVICE_CAP_XRC: u32 = 1 << 20;
 
 /// Physical state "link up" (IBTA 14.2.5.6).
 const PHYS_STATE_LINK_UP: u8 = 5;
@@ -88,6 +91,13 @@ impl UserContext {
             })
     }
 
+    fn xrcd<'a>(&self, xrcd: &'a dyn XrcDomain) -> Result<&'a XrcdObject> {
+        xrcd.as_any()
+            .downcast_ref::<XrcdObject>()
+            .filter(|xrcd| xrcd.belongs_to(&self.inner))
+            .ok_or(VerbsError::ForeignObject { what: "XRC domain" })
+    }
+
     fn srq<'a>(&self, srq: &'a dyn SharedReceiveQueue) -> Result<&'a Srq> {
         srq.as_any()
             .downcast_ref::<Srq>()
@@ -115,6 +125,7 @@ impl Context for UserContext {
             vendor_id: VENDOR_ID,
             max_qp: limits.max_qp,
             max_qp_wr: limits.max_qp_wr,
+            device_cap_flags: DEVICE_CAP_XRC,
             max_sge: limits.max_sge,
             max_sge_rd: limits.max_sge,
             max_cq: limits.max_cq,
@@ -246,20 +257,29 @@ impl Context for UserContext {
         pd: &dyn ProtectionDomain,
         init: &SrqInit<'_>,
     ) -> Result<Box<dyn SharedReceiveQueue>> {
-        if init.xrc.is_some() {
-            return Err(VerbsError::Unsupported { what: "XRC" });
-        }
         let domain = self.domain(pd)?;
+        let xrc = match init.xrc {
+            Some((xrcd, cq)) => Some((self.xrcd(xrcd)?, self.cq(cq)?)),
+            None => None,
+        };
+        let settings = SrqSettings {
+            pd: domain.id(),
+            depth: init.max_wr,
+            max_sge: init.max_sge,
+            limit: init.limit,
+            xrc: xrc.map(|(xrcd, cq)| XrcQueue {
+                domain: xrcd.id(),
+                cq: cq.id(),
+            }),
+        };
         let mut engine = self.inner.port.lock();
-        let srq = engine
-            .nic
-            .create_srq(domain.id(), init.max_wr, init.max_sge, init.limit)?;
+        let srq = engine.nic.create_srq(settings)?;
         engine.set_owner(
             EventSource::Srq(srq.number()),
             Arc::clone(&self.inner.events),
         );
         drop(engine);
-        Ok(Box::new(Srq::new(domain, srq)))
+        Ok(Box::new(Srq::new(domain, srq, xrc)))
     }
 
     fn create_qp(
@@ -270,15 +290,14 @@ impl Context for UserContext {
         let domain = self.domain(pd)?;
         let (send_cq, recv_cq) = (self.cq(init.send_cq)?, self.cq(init.recv_cq)?);
         let srq = init.srq.map(|srq| self.srq(srq)).transpose()?;
-        if init.xrcd.is_some() {
-            return Err(VerbsError::Unsupported { what: "XRC" });
-        }
+        let xrcd = init.xrcd.map(|xrcd| self.xrcd(xrcd)).transpose()?;
         let settings = QpSettings {
             qp_type: init.qp_type,
             pd: domain.id(),
             send_cq: send_cq.id(),
             recv_cq: recv_cq.id(),
             srq: srq.map(Srq::id),
+            xrcd: xrcd.map(XrcdObject::id),
             cap: init.cap,
             sq_sig_all: init.sq_sig_all,
         };
@@ -286,12 +305,13 @@ impl Context for UserContext {
         let qpn = engine.nic.create_qp(settings)?;
         engine.set_owner(EventSource::Qp(qpn), Arc::clone(&self.inner.events));
         drop(engine);
+        let queues = (srq, xrcd);
         Ok(Box::new(Qp::new(
             domain,
             [send_cq, recv_cq],
-            srq,
+            queues,
             qpn,
-            init,
+            &settings,
         )))
     }
 
@@ -307,7 +327,8 @@ impl Context for UserContext {
     }
 
     fn alloc_xrcd(&self) -> Result<Box<dyn XrcDomain>> {
-        Err(VerbsError::Unsupported { what: "XRC" })
+        let id = self.inner.port.lock().nic.alloc_xrcd()?;
+        Ok(Box::new(XrcdObject::new(&self.inner, id)))
     }
 
     fn progress(&self) {

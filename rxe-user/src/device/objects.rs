@@ -6,13 +6,13 @@ use std::sync::{Arc, MutexGuard};
 
 use verbs_sys::{
     Completion, CompletionQueue, EventSource, MemoryRegion, MemoryWindow, Notify, PostError,
-    ProtectionDomain, QpAttributes, QpCapabilities, QpInit, QpType, QueuePair, ReceiveRequest,
-    Result, SendRequest, SharedReceiveQueue,
+    ProtectionDomain, QpAttributes, QpCapabilities, QpType, QueuePair, ReceiveRequest, Result,
+    SendRequest, SharedReceiveQueue, XrcDomain,
 };
 
 use super::context::Inner;
 use super::port::Engine;
-use crate::transport::{Acks, CqId, Keys, PdId, SrqId};
+use crate::transport::{Acks, CqId, Keys, PdId, QpSettings, SrqId, XrcdId};
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Engine> {
@@ -222,11 +222,55 @@ impl CompletionQueue for Cq {
     }
 }
 
+/// An XRC domain of the NIC; released with the last object made in it.
+struct XrcdHandle {
+    context: Arc<Inner>,
+    id: XrcdId,
+}
+
+impl Drop for XrcdHandle {
+    fn drop(&mut self) {
+        let released = self.context.lock().nic.dealloc_xrcd(self.id);
+        debug_assert!(released.is_ok(), "objects keep their XRC domain alive");
+    }
+}
+
+/// An XRC domain.
+pub(crate) struct XrcdObject {
+    handle: Arc<XrcdHandle>,
+}
+
+impl XrcdObject {
+    pub(crate) fn new(context: &Arc<Inner>, id: XrcdId) -> Self {
+        Self {
+            handle: Arc::new(XrcdHandle {
+                context: Arc::clone(context),
+                id,
+            }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> XrcdId {
+        self.handle.id
+    }
+
+    pub(crate) fn belongs_to(&self, context: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.handle.context, context)
+    }
+}
+
+impl XrcDomain for XrcdObject {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A shared receive queue of the NIC; released with the last queue pair that
 /// draws from it.
 struct SrqHandle {
     domain: Arc<DomainHandle>,
     id: SrqId,
+    _xrc: Option<(Arc<XrcdHandle>, Arc<CqHandle>)>,
 }
 
 impl Drop for SrqHandle {
@@ -247,11 +291,12 @@ pub(crate) struct Srq {
 }
 
 impl Srq {
-    pub(crate) fn new(domain: &Domain, id: SrqId) -> Self {
+    pub(crate) fn new(domain: &Domain, id: SrqId, xrc: Option<(&XrcdObject, &Cq)>) -> Self {
         Self {
             handle: Arc::new(SrqHandle {
                 domain: Arc::clone(&domain.handle),
                 id,
+                _xrc: xrc.map(|(xrcd, cq)| (Arc::clone(&xrcd.handle), Arc::clone(&cq.handle))),
             }),
         }
     }
@@ -301,23 +346,25 @@ pub(crate) struct Qp {
     domain: Arc<DomainHandle>,
     _cqs: [Arc<CqHandle>; 2],
     _srq: Option<Arc<SrqHandle>>,
+    _xrcd: Option<Arc<XrcdHandle>>,
 }
 
 impl Qp {
     pub(crate) fn new(
         domain: &Domain,
         cqs: [&Cq; 2],
-        srq: Option<&Srq>,
+        (srq, xrcd): (Option<&Srq>, Option<&XrcdObject>),
         qpn: u32,
-        init: &QpInit<'_>,
+        settings: &QpSettings,
     ) -> Self {
         Self {
             qpn,
-            qp_type: init.qp_type,
-            cap: init.cap,
+            qp_type: settings.qp_type,
+            cap: settings.granted(),
             domain: Arc::clone(&domain.handle),
             _cqs: cqs.map(|cq| Arc::clone(&cq.handle)),
             _srq: srq.map(|srq| Arc::clone(&srq.handle)),
+            _xrcd: xrcd.map(|xrcd| Arc::clone(&xrcd.handle)),
         }
     }
 }

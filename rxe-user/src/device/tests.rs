@@ -1,5 +1,7 @@
 //! Devices over real sockets of `lo`.
 
+mod xrc;
+
 use std::time::{Duration, Instant};
 
 use verbs_sys::memory::Buffer;
@@ -69,48 +71,10 @@ impl End {
     }
 
     fn connect(&mut self, peer: &Self) {
-        let dgid = peer.context.query_gid(1, 0).unwrap().gid;
-        self.qp
-            .modify(&QpAttributes {
-                state: Some(QpState::Init),
-                pkey_index: Some(0),
-                port: Some(1),
-                access_flags: Some(AccessFlags::REMOTE),
-                ..QpAttributes::default()
-            })
-            .unwrap();
-        let av = AddressVector {
-            dgid,
-            sgid_index: 0,
-            flow_label: 0,
-            hop_limit: 64,
-            traffic_class: 0,
-            sl: 0,
-            port: 1,
-        };
-        self.qp
-            .modify(&QpAttributes {
-                state: Some(QpState::Rtr),
-                av: Some(av),
-                path_mtu: Some(PathMtu::Mtu1024),
-                dest_qpn: Some(peer.qp.qpn()),
-                rq_psn: Some(peer.qp.qpn()),
-                max_dest_rd_atomic: Some(4),
-                min_rnr_timer: Some(1),
-                ..QpAttributes::default()
-            })
-            .unwrap();
-        self.qp
-            .modify(&QpAttributes {
-                state: Some(QpState::Rts),
-                sq_psn: Some(self.qp.qpn()),
-                timeout: Some(14),
-                retry_cnt: Some(7),
-                rnr_retry: Some(7),
-                max_qp_rd_atomic: Some(4),
-                ..QpAttributes::default()
-            })
-            .unwrap();
+        let dest_qpn = peer.qp.qpn();
+        for step in steps(QpType::Rc, &*peer.context, self.qp.qpn(), dest_qpn) {
+            self.qp.modify(&step).unwrap();
+        }
     }
 
     fn sge(&self, offset: u64, length: u32) -> Sge {
@@ -131,6 +95,49 @@ impl End {
     fn wait(&mut self) -> Completion {
         wait(&mut *self.cq)
     }
+}
+
+/// The attributes that lead a connected queue pair from RESET to RTS; its
+/// number is its first PSN.
+fn steps(qp_type: QpType, peer: &dyn Context, qpn: u32, dest_qpn: u32) -> [QpAttributes; 3] {
+    let requests = matches!(qp_type, QpType::Rc | QpType::XrcSend);
+    let responds = matches!(qp_type, QpType::Rc | QpType::XrcReceive);
+    let init = QpAttributes {
+        state: Some(QpState::Init),
+        pkey_index: Some(0),
+        port: Some(1),
+        access_flags: Some(AccessFlags::REMOTE),
+        ..QpAttributes::default()
+    };
+    let av = AddressVector {
+        dgid: peer.query_gid(1, 0).unwrap().gid,
+        sgid_index: 0,
+        flow_label: 0,
+        hop_limit: 64,
+        traffic_class: 0,
+        sl: 0,
+        port: 1,
+    };
+    let rtr = QpAttributes {
+        state: Some(QpState::Rtr),
+        av: Some(av),
+        path_mtu: Some(PathMtu::Mtu1024),
+        dest_qpn: Some(dest_qpn),
+        rq_psn: Some(dest_qpn),
+        max_dest_rd_atomic: responds.then_some(4),
+        min_rnr_timer: responds.then_some(1),
+        ..QpAttributes::default()
+    };
+    let rts = QpAttributes {
+        state: Some(QpState::Rts),
+        sq_psn: Some(qpn),
+        timeout: Some(14),
+        retry_cnt: requests.then_some(7),
+        rnr_retry: requests.then_some(7),
+        max_qp_rd_atomic: requests.then_some(4),
+        ..QpAttributes::default()
+    };
+    [init, rtr, rts]
 }
 
 fn wait(cq: &mut dyn CompletionQueue) -> Completion {

@@ -15,7 +15,7 @@ struct CompletionQueue {
     armed: Option<Notify>,
     /// A completion was lost: the queue is dead (IBTA 11.6.3, CQ error).
     overrun: bool,
-    /// Queue pairs that report here; it can't be destroyed before them.
+    /// Queue pairs and XRC queues that report here; it can't be destroyed before them.
     users: usize,
 }
 
@@ -60,7 +60,7 @@ impl CqTable {
         if self.get(id).is_some_and(|queue| queue.users > 0) {
             return Err(VerbsError::Busy {
                 what: "completion queue",
-                user: "a queue pair",
+                user: "a queue pair or shared receive queue",
             });
         }
         if let Some(place) = self.queues.get_mut(id.0 as usize) {

@@ -46,7 +46,7 @@ pub(crate) fn receive(
         shared.counters.rx_bad_qkey += 1;
         return;
     }
-    if !active.begin(source, shared) {
+    if active.begin(source, identity, packet, shared).is_err() {
         shared.counters.rx_no_receive += 1;
         return;
     }
@@ -72,8 +72,8 @@ pub(crate) fn receive(
         return;
     };
     let placed = active
-        .place(identity.pd, &image, shared)
-        .and_then(|()| active.place(identity.pd, payload, shared));
+        .place(&image, shared)
+        .and_then(|()| active.place(payload, shared));
     if placed.is_err() {
         active.rewind();
         shared.counters.rx_no_receive += 1;

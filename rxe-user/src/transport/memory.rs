@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering;
 use verbs_sys::memory::MemoryRange;
 use verbs_sys::{AccessFlags, Result, Sge, VerbsError};
 
+use super::domains::Domains;
 use windows::Window;
 
 /// Identifies a protection domain of a NIC.
@@ -102,60 +103,42 @@ impl Region {
 }
 
 /// All domains, registrations and windows of a NIC.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MemoryTable {
     regions: ByIndex<Region>,
     windows: ByIndex<Window>,
-    /// Objects per domain; `None` is a free slot.
-    domains: Vec<Option<usize>>,
+    domains: Domains,
+}
+
+impl Default for MemoryTable {
+    fn default() -> Self {
+        Self {
+            regions: ByIndex::default(),
+            windows: ByIndex::default(),
+            domains: Domains::new("protection domain"),
+        }
+    }
 }
 
 impl MemoryTable {
     pub(crate) fn alloc_pd(&mut self) -> PdId {
-        let slot = self
-            .domains
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.domains.push(None);
-                self.domains.len() - 1
-            });
-        if let Some(place) = self.domains.get_mut(slot) {
-            *place = Some(0);
-        }
-        PdId(slot as u32)
+        PdId(self.domains.alloc())
     }
 
     pub(crate) fn dealloc_pd(&mut self, pd: PdId) -> Result<()> {
-        match self.domains.get_mut(pd.0 as usize) {
-            Some(Some(users)) if *users > 0 => Err(VerbsError::Busy {
-                what: "protection domain",
-                user: "an object made in it",
-            }),
-            Some(place @ Some(_)) => {
-                *place = None;
-                Ok(())
-            }
-            Some(None) | None => Err(VerbsError::ForeignObject {
-                what: "protection domain",
-            }),
-        }
+        self.domains.dealloc(pd.0)
     }
 
     pub(crate) fn domains(&self) -> usize {
-        self.domains.iter().flatten().count()
+        self.domains.len()
     }
 
     pub(crate) fn add_pd_user(&mut self, pd: PdId) {
-        if let Some(Some(users)) = self.domains.get_mut(pd.0 as usize) {
-            *users += 1;
-        }
+        self.domains.add_user(pd.0);
     }
 
     pub(crate) fn remove_pd_user(&mut self, pd: PdId) {
-        if let Some(Some(users)) = self.domains.get_mut(pd.0 as usize) {
-            *users = users.saturating_sub(1);
-        }
+        self.domains.remove_user(pd.0);
     }
 
     pub(crate) fn regions(&self) -> usize {

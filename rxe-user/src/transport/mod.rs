@@ -6,8 +6,8 @@
 //! only through the key-checked `memory::MemoryTable`.
 //!
 //! - [`Nic`]: all objects of one device; the receive pipeline and the scheduler.
-//! - `requester`: segmentation, acknowledgements, retries (RC, UC, UD).
-//! - `responder`: checks, placement, NAKs, read responses (RC).
+//! - `requester`: segmentation, acknowledgements, retries (RC, XRC, UC, UD).
+//! - `responder`: checks, placement, NAKs, read responses (RC, XRC).
 //! - `datagram`, `unreliable`: the receiving halves of UD and UC.
 //! - `attributes`: which attribute which state transition takes.
 
@@ -17,6 +17,7 @@ pub(crate) mod attributes;
 mod completion;
 mod counters;
 pub(crate) mod datagram;
+mod domains;
 mod events;
 pub(crate) mod memory;
 mod nic;
@@ -38,6 +39,7 @@ pub use datagram::RoutedAddress;
 pub use memory::{Keys, PdId};
 pub use nic::{Acks, Nic, NicConfig, NicLimits, Random, Receiver};
 pub use queue_pair::QpSettings;
+pub use srq::{SrqSettings, XrcQueue};
 
 /// Identifies a completion queue of a [`Nic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,12 +53,16 @@ impl CqId {
     }
 }
 
+/// Identifies an XRC domain of a [`Nic`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct XrcdId(pub(crate) u32);
+
 /// Identifies a shared receive queue of a [`Nic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SrqId(pub(crate) u32);
 
 impl SrqId {
-    /// The number that events carry.
+    /// The number that events and, of XRC queues, the XRCETH carry: 24 bits.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0

@@ -2,23 +2,42 @@
 
 use verbs_sys::{Completion, ReceiveRequest, Sge, VerbsError, WcFlags, WcOpcode, WcStatus};
 
-use super::SrqId;
 use super::memory::{AccessDenied, PdId};
 use super::queue_pair::{Identity, Shared};
 use super::receive_queue::ReceiveQueue;
+use super::srq::Taken;
+use super::{CqId, SrqId, XrcdId};
+use crate::wire::Packet;
 
 /// Where a queue pair takes its receive requests from.
 #[derive(Debug)]
 pub(crate) enum ReceiveSource {
     Own(ReceiveQueue),
     Shared(SrqId),
+    /// That shared queue of an XRC domain which a packet names.
+    Named(XrcdId),
+}
+
+/// Why there is no receive request for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoReceive {
+    /// The queue is empty.
+    Empty,
+    /// The packet names no queue of the XRC domain.
+    UnknownQueue,
 }
 
 /// The receive request that the current message is placed in.
 #[derive(Debug)]
 pub(crate) struct ActiveReceive {
     in_use: bool,
+    /// The shared queue that it was taken from last.
+    srq: Option<SrqId>,
     wr_id: u64,
+    /// Domain of the keys in the list: that of the queue it comes from.
+    pd: PdId,
+    /// Where its completion goes; stays, to know whom a dead queue concerns.
+    cq: Option<CqId>,
     sges: Vec<Sge>,
     capacity: u64,
     filled: u64,
@@ -35,10 +54,13 @@ pub(crate) struct Arrival {
 }
 
 impl ActiveReceive {
-    pub(crate) fn new(max_sge: usize) -> Self {
+    pub(crate) fn new(max_sge: usize, identity: &Identity) -> Self {
         Self {
             in_use: false,
+            srq: None,
             wr_id: 0,
+            pd: identity.pd,
+            cq: None,
             sges: Vec::with_capacity(max_sge),
             capacity: 0,
             filled: 0,
@@ -55,39 +77,69 @@ impl ActiveReceive {
         self.filled
     }
 
-    /// Starts with the next request; `false` when there is none. A request of
-    /// an own queue stays there until it is completed, so that a message that
-    /// breaks off can give it back.
-    pub(crate) fn begin(&mut self, source: &ReceiveSource, shared: &mut Shared) -> bool {
+    /// Where completions of requests went last.
+    pub(crate) fn cq(&self) -> Option<CqId> {
+        self.cq
+    }
+
+    /// Starts with the next request, if there is one. A request of an own
+    /// queue stays there until it is completed, so that a message that breaks
+    /// off can give it back.
+    pub(crate) fn begin(
+        &mut self,
+        source: &ReceiveSource,
+        identity: &Identity,
+        packet: &Packet<'_>,
+        shared: &mut Shared,
+    ) -> Result<(), NoReceive> {
         if self.in_use {
-            return true;
+            return Ok(());
         }
-        let wr_id = match source {
+        let taken = match source {
             ReceiveSource::Own(queue) => queue.front().map(|request| {
                 self.sges.clear();
                 self.sges.extend_from_slice(request.sges);
-                request.wr_id
+                Taken {
+                    wr_id: request.wr_id,
+                    pd: identity.pd,
+                    cq: None,
+                }
             }),
-            ReceiveSource::Shared(srq) => {
-                shared.srqs.take(*srq, &mut self.sges, &mut shared.events)
+            ReceiveSource::Shared(srq) => self.take(*srq, shared),
+            ReceiveSource::Named(domain) => {
+                let (srq, _) = named(*domain, packet, shared).ok_or(NoReceive::UnknownQueue)?;
+                self.take(srq, shared)
             }
         };
-        let Some(wr_id) = wr_id else { return false };
+        let taken = taken.ok_or(NoReceive::Empty)?;
         self.in_use = true;
-        self.wr_id = wr_id;
+        self.wr_id = taken.wr_id;
+        self.pd = taken.pd;
+        self.cq = taken.cq.or(Some(identity.recv_cq));
         self.capacity = self.sges.iter().map(|sge| u64::from(sge.length)).sum();
         self.filled = 0;
-        true
+        Ok(())
+    }
+
+    fn take(&mut self, srq: SrqId, shared: &mut Shared) -> Option<Taken> {
+        self.srq = Some(srq);
+        shared.srqs.take(srq, &mut self.sges, &mut shared.events)
+    }
+
+    /// Whether a packet goes on with the request in use: all packets of an
+    /// XRC message name the queue that it was taken from.
+    pub(crate) fn goes_on(&self, packet: &Packet<'_>) -> bool {
+        self.in_use
+            && packet
+                .xrceth()
+                .is_none_or(|header| self.srq == Some(SrqId(header.srqn)))
     }
 
     /// Places the next bytes of the message.
-    pub(crate) fn place(
-        &mut self,
-        pd: PdId,
-        bytes: &[u8],
-        shared: &Shared,
-    ) -> Result<(), AccessDenied> {
-        shared.memory.scatter(pd, &self.sges, self.filled, bytes)?;
+    pub(crate) fn place(&mut self, bytes: &[u8], shared: &Shared) -> Result<(), AccessDenied> {
+        shared
+            .memory
+            .scatter(self.pd, &self.sges, self.filled, bytes)?;
         self.filled += bytes.len() as u64;
         Ok(())
     }
@@ -117,7 +169,7 @@ impl ActiveReceive {
             flags: arrival.flags,
             ..Completion::default()
         };
-        self.finish(source, identity, completion, arrival.solicited, shared);
+        self.finish(source, completion, arrival.solicited, shared);
     }
 
     /// Reports an error, if a request is in use; says whether one was.
@@ -140,7 +192,7 @@ impl ActiveReceive {
             qp_num: identity.qpn,
             ..Completion::default()
         };
-        self.finish(source, identity, completion, true, shared);
+        self.finish(source, completion, true, shared);
         true
     }
 
@@ -149,10 +201,16 @@ impl ActiveReceive {
         self.in_use = false;
     }
 
+    /// The same when it is of a shared queue that is going.
+    pub(crate) fn abandon_of(&mut self, srq: SrqId) {
+        if self.srq == Some(srq) {
+            self.abandon();
+        }
+    }
+
     fn finish(
         &mut self,
         source: &mut ReceiveSource,
-        identity: &Identity,
         completion: Completion,
         solicited: bool,
         shared: &mut Shared,
@@ -161,10 +219,18 @@ impl ActiveReceive {
         if let ReceiveSource::Own(queue) = source {
             queue.pop();
         }
+        let Some(cq) = self.cq else { return };
         shared
             .cqs
-            .push(identity.recv_cq, completion, solicited, &mut shared.events);
+            .push(cq, completion, solicited, &mut shared.events);
     }
+}
+
+/// The shared queue that an XRC packet names, if the domain has it, and its
+/// protection domain.
+pub(crate) fn named(domain: XrcdId, packet: &Packet<'_>, shared: &Shared) -> Option<(SrqId, PdId)> {
+    let (id, settings) = shared.srqs.in_domain(domain, packet.xrceth()?.srqn)?;
+    Some((id, settings.pd))
 }
 
 impl ReceiveSource {
@@ -172,7 +238,7 @@ impl ReceiveSource {
     pub(crate) fn push(&mut self, request: &ReceiveRequest<'_>) -> Result<(), VerbsError> {
         match self {
             Self::Own(queue) => queue.push(request),
-            Self::Shared(_) => Err(VerbsError::InvalidArgument {
+            Self::Shared(_) | Self::Named(_) => Err(VerbsError::InvalidArgument {
                 what: "receive on a queue pair with a shared receive queue",
                 seen: "a work request".into(),
                 expected: "none: post to the shared receive queue".into(),

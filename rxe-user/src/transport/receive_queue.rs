@@ -41,10 +41,6 @@ impl ReceiveQueue {
         self.slots.len() as u32
     }
 
-    pub(crate) fn max_sge(&self) -> usize {
-        self.max_sge
-    }
-
     pub(crate) fn push(&mut self, request: &ReceiveRequest<'_>) -> Result<()> {
         if self.len() >= self.depth() {
             return Err(VerbsError::QueueFull {

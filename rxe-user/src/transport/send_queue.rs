@@ -40,6 +40,8 @@ pub(crate) struct SendWqe {
     pub(crate) packets: u32,
     /// Where a UD message goes.
     pub(crate) destination: Option<UdDestination>,
+    /// The peer's shared receive queue that an XRC message names.
+    pub(crate) xrc_srqn: Option<u32>,
 }
 
 impl SendWqe {
@@ -169,6 +171,7 @@ impl SendQueue {
         }
         check_service(qp_type, &request.op)?;
         let destination = destination(qp_type, request)?;
+        let xrc_srqn = xrc_srqn(qp_type, request)?;
         let slot = self.slot(self.tail);
         let (payload, length) = match request.data {
             Gather::Sges(sges) => (Payload::Sges(sges.len()), self.store_sges(slot, sges)?),
@@ -188,6 +191,7 @@ impl SendQueue {
             first_psn: None,
             packets,
             destination,
+            xrc_srqn,
         };
         if let Some(place) = self.wqes.get_mut(slot) {
             *place = Some(wqe);
@@ -285,6 +289,30 @@ fn destination(qp_type: QpType, request: &SendRequest<'_>) -> Result<Option<UdDe
             expected: "an address handle, a queue pair number and a Q_Key".into(),
         }),
         (_, _) => Ok(None),
+    }
+}
+
+/// The shared receive queue that an XRC request names; one that receives
+/// nothing need not, but its packets have the header all the same.
+fn xrc_srqn(qp_type: QpType, request: &SendRequest<'_>) -> Result<Option<u32>> {
+    if qp_type != QpType::XrcSend {
+        return Ok(None);
+    }
+    let receives = matches!(
+        request.op,
+        SendOp::Send
+            | SendOp::SendImm { .. }
+            | SendOp::SendInvalidate { .. }
+            | SendOp::WriteImm { .. }
+    );
+    match request.xrc_srqn {
+        Some(srqn) if srqn >> 24 == 0 => Ok(Some(srqn)),
+        None if !receives => Ok(Some(0)),
+        srqn => Err(VerbsError::InvalidArgument {
+            what: "shared receive queue of an XRC request",
+            seen: srqn.map_or("none".into(), |srqn| format!("{srqn:#x}")),
+            expected: "a number of 24 bits".into(),
+        }),
     }
 }
 

@@ -105,16 +105,16 @@ impl UnreliableReceiver {
     ) -> Result<(), Dropped> {
         let operation = packet.operation();
         check_payload(packet, connection.path_mtu.bytes() as usize).map_err(|_| Dropped)?;
-        if operation.is_start() && !active.begin(source, shared) {
-            return Err(Dropped);
+        if operation.is_start() {
+            active
+                .begin(source, identity, packet, shared)
+                .map_err(|_| Dropped)?;
         }
         let payload = packet.payload();
         if active.filled() + payload.len() as u64 > active.capacity() {
             return Err(Dropped);
         }
-        active
-            .place(identity.pd, payload, shared)
-            .map_err(|_| Dropped)?;
+        active.place(payload, shared).map_err(|_| Dropped)?;
         if operation.is_end() {
             self.message = Message::None;
             let arrival = arrival(packet, connection, WcOpcode::Receive);
@@ -134,15 +134,14 @@ impl UnreliableReceiver {
         packet: &Packet<'_>,
         shared: &mut Shared,
     ) -> Result<(), Dropped> {
-        let operation = packet.operation();
+        let (operation, by) = (packet.operation(), identity.accessor());
         if !self.access.contains(AccessFlags::REMOTE_WRITE) {
             return Err(Dropped);
         }
         check_payload(packet, connection.path_mtu.bytes() as usize).map_err(|_| Dropped)?;
         let mut target = match (packet.reth(), self.message) {
             (Some(reth), _) => {
-                check_range(identity, &reth, AccessFlags::REMOTE_WRITE, shared)
-                    .map_err(|_| Dropped)?;
+                check_range(by, &reth, AccessFlags::REMOTE_WRITE, shared).map_err(|_| Dropped)?;
                 WriteTarget::new(&reth)
             }
             (None, Message::Write(target)) => target,
@@ -152,7 +151,7 @@ impl UnreliableReceiver {
             return Err(Dropped);
         }
         target
-            .place(identity, packet.payload(), shared)
+            .place(by, packet.payload(), shared)
             .map_err(|_| Dropped)?;
         if !operation.is_end() {
             self.message = Message::Write(target);
@@ -161,9 +160,9 @@ impl UnreliableReceiver {
         self.message = Message::None;
         if operation.consumes_receive() {
             // The data stays where it is even if there is nobody to tell.
-            if !active.begin(source, shared) {
-                return Err(Dropped);
-            }
+            active
+                .begin(source, identity, packet, shared)
+                .map_err(|_| Dropped)?;
             let arrival = arrival(packet, connection, WcOpcode::ReceiveWriteImm);
             active.complete(source, identity, target.total, arrival, shared);
         }
@@ -184,7 +183,7 @@ impl UnreliableReceiver {
         self.message = Message::None;
         match source {
             ReceiveSource::Own(_) => active.rewind(),
-            ReceiveSource::Shared(_) => {
+            ReceiveSource::Shared(_) | ReceiveSource::Named(_) => {
                 active.fail(source, identity, status, 0, shared);
             }
         }

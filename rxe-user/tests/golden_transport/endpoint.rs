@@ -80,6 +80,7 @@ impl Endpoint {
             send_cq,
             recv_cq,
             srq: None,
+            xrcd: None,
             cap: QpCapabilities {
                 max_send_wr: 128,
                 max_recv_wr: 128,

@@ -17,10 +17,11 @@ use verbs_sys::{
 use super::CqId;
 use super::completion::CqTable;
 use super::counters::Counters;
+use super::domains::Domains;
 use super::events::EventQueue;
 use super::memory::MemoryTable;
 use super::queue_pair::{QueuePair, Shared, Turn};
-use super::srq::SrqTable;
+use super::srq::{MAX_SRQ, SrqTable};
 use super::timer::TimerHeap;
 use crate::link::TxQueue;
 use crate::time::Time;
@@ -48,8 +49,10 @@ pub struct NicLimits {
     pub max_mw: u32,
     /// Protection domains.
     pub max_pd: u32,
-    /// Shared receive queues.
+    /// Shared receive queues; at most 2^16.
     pub max_srq: u32,
+    /// XRC domains.
+    pub max_xrcd: u32,
     /// Reads and atomics outstanding per queue pair and direction.
     pub max_rd_atomic: u8,
 }
@@ -66,7 +69,8 @@ impl Default for NicLimits {
             max_mr: 1 << 20,
             max_mw: 1 << 20,
             max_pd: 1 << 16,
-            max_srq: 1 << 16,
+            max_srq: MAX_SRQ,
+            max_xrcd: 1 << 16,
             max_rd_atomic: 128,
         }
     }
@@ -135,6 +139,7 @@ impl Nic {
                 memory: MemoryTable::default(),
                 cqs: CqTable::default(),
                 srqs: SrqTable::default(),
+                xrc_domains: Domains::new("XRC domain"),
                 events: EventQueue::new(),
                 counters: Counters::default(),
             },
@@ -356,6 +361,8 @@ impl Nic {
     fn fail_overrun_users(&mut self) {
         while let Some(cq) = self.shared.cqs.next_overrun() {
             self.shared.counters.cq_overruns += 1;
+            let Shared { srqs, events, .. } = &mut self.shared;
+            srqs.fail_reporting_to(cq, events);
             for qp in self.qps.iter_mut().flatten().filter(|qp| qp.uses_cq(cq)) {
                 if qp.state() != QpState::Reset {
                     qp.enter_error(&mut self.shared);

@@ -1,15 +1,14 @@
 //! Making, changing and releasing the objects of a NIC.
 
 use verbs_sys::memory::MemoryRange;
-use verbs_sys::{
-    AccessFlags, Gid, PostError, QpAttributes, QpType, ReceiveRequest, Result, VerbsError,
-};
+use verbs_sys::{AccessFlags, Gid, PostError, QpAttributes, ReceiveRequest, Result, VerbsError};
 
 use super::{Nic, SLOT_BITS, SLOTS, TAG_BITS, find};
 use crate::link::Route;
 use crate::transport::memory::{Keys, PdId};
 use crate::transport::queue_pair::{QpSettings, QueuePair};
-use crate::transport::{CqId, SrqId};
+use crate::transport::srq::{MAX_SRQ, SrqSettings};
+use crate::transport::{CqId, SrqId, XrcdId};
 
 impl Nic {
     /// Makes a protection domain.
@@ -94,12 +93,36 @@ impl Nic {
         self.shared.cqs.destroy(cq)
     }
 
+    /// Makes an XRC domain.
+    ///
+    /// # Errors
+    /// `Exhausted` at the limit.
+    pub fn alloc_xrcd(&mut self) -> Result<XrcdId> {
+        let domains = &mut self.shared.xrc_domains;
+        within("XRC domains", domains.len(), self.config.limits.max_xrcd)?;
+        Ok(XrcdId(domains.alloc()))
+    }
+
+    /// Releases an XRC domain.
+    ///
+    /// # Errors
+    /// `Busy` while targets or shared receive queues made in it exist.
+    pub fn dealloc_xrcd(&mut self, domain: XrcdId) -> Result<()> {
+        self.shared.xrc_domains.dealloc(domain.0)
+    }
+
     /// Makes a shared receive queue.
     ///
     /// # Errors
     /// `InvalidArgument` for sizes above the limits.
-    pub fn create_srq(&mut self, pd: PdId, depth: u32, max_sge: u32, limit: u32) -> Result<SrqId> {
+    pub fn create_srq(&mut self, settings: SrqSettings) -> Result<SrqId> {
         let limits = &self.config.limits;
+        let SrqSettings {
+            depth,
+            max_sge,
+            limit,
+            ..
+        } = settings;
         in_range("shared receive queue depth", depth, 1, limits.max_qp_wr)?;
         in_range(
             "scatter/gather entries of a shared receive",
@@ -111,19 +134,50 @@ impl Nic {
         within(
             "shared receive queues",
             self.shared.srqs.len(),
-            limits.max_srq,
+            limits.max_srq.min(MAX_SRQ),
         )?;
-        self.shared.memory.add_pd_user(pd);
-        Ok(self.shared.srqs.create(pd, depth, max_sge, limit))
+        if let Some(xrc) = settings.xrc {
+            self.check_cq(xrc.cq)?;
+            self.check_xrcd(xrc.domain)?;
+            self.shared.cqs.add_user(xrc.cq);
+            self.shared.xrc_domains.add_user(xrc.domain.0);
+        }
+        self.shared.memory.add_pd_user(settings.pd);
+        Ok(self.shared.srqs.create(settings, (self.random)()))
     }
 
-    /// Releases a shared receive queue.
+    fn check_cq(&self, cq: CqId) -> Result<()> {
+        let what = "completion queue";
+        match self.shared.cqs.contains(cq) {
+            true => Ok(()),
+            false => Err(VerbsError::ForeignObject { what }),
+        }
+    }
+
+    fn check_xrcd(&self, domain: XrcdId) -> Result<()> {
+        let what = "XRC domain";
+        match self.shared.xrc_domains.contains(domain.0) {
+            true => Ok(()),
+            false => Err(VerbsError::ForeignObject { what }),
+        }
+    }
+
+    /// Releases a shared receive queue. XRC messages that are on the way into
+    /// it end with a NAK.
     ///
     /// # Errors
-    /// `Busy` while queue pairs draw from it.
+    /// `Busy` while queue pairs draw from it, except the targets of its XRC
+    /// domain, `ForeignObject` when there is no such queue.
     pub fn destroy_srq(&mut self, srq: SrqId) -> Result<()> {
-        let pd = self.shared.srqs.destroy(srq)?;
-        self.shared.memory.remove_pd_user(pd);
+        let settings = self.shared.srqs.destroy(srq)?;
+        self.shared.memory.remove_pd_user(settings.pd);
+        if let Some(xrc) = settings.xrc {
+            for qp in self.qps.iter_mut().flatten() {
+                qp.forget_srq(srq);
+            }
+            self.shared.cqs.remove_user(xrc.cq);
+            self.shared.xrc_domains.remove_user(xrc.domain.0);
+        }
         Ok(())
     }
 
@@ -152,10 +206,8 @@ impl Nic {
     /// # Errors
     /// `InvalidArgument` for sizes above the limits, `Exhausted` at the limit.
     pub fn create_qp(&mut self, settings: QpSettings) -> Result<u32> {
-        let (limits, cap) = (&self.config.limits, &settings.cap);
-        if matches!(settings.qp_type, QpType::XrcSend | QpType::XrcReceive) {
-            return Err(VerbsError::Unsupported { what: "XRC" });
-        }
+        let (limits, cap) = (&self.config.limits, settings.granted());
+        settings.check_queues()?;
         in_range("max_send_wr", cap.max_send_wr, 0, limits.max_qp_wr)?;
         in_range("max_recv_wr", cap.max_recv_wr, 0, limits.max_qp_wr)?;
         in_range("max_send_sge", cap.max_send_sge, 0, limits.max_sge)?;
@@ -167,28 +219,23 @@ impl Nic {
             limits.max_inline_data,
         )?;
         for cq in [settings.send_cq, settings.recv_cq] {
-            if !self.shared.cqs.contains(cq) {
-                return Err(VerbsError::ForeignObject {
-                    what: "completion queue",
-                });
-            }
+            self.check_cq(cq)?;
         }
-        let srq_sge = match settings.srq {
-            Some(srq) => self
-                .shared
-                .srqs
-                .max_sge(srq)
-                .ok_or(VerbsError::ForeignObject {
-                    what: "shared receive queue",
-                })?,
-            None => 0,
+        let shared_sges = match (settings.srq, settings.xrcd) {
+            (Some(srq), _) => self.sges_of(srq)?,
+            (None, Some(domain)) => {
+                self.check_xrcd(domain)?;
+                // Of queues that may not be there yet.
+                limits.max_sge
+            }
+            (None, None) => 0,
         };
         let slot = self.free_slot()?;
         // Slots 0 and 1 with tag 0 would be the management queue pairs, and
         // all ones is multicast: tags avoid both.
         let tag = 1 + (self.random)() % ((1 << TAG_BITS) - 2);
         let qpn = tag << SLOT_BITS | slot;
-        let qp = QueuePair::new(qpn, settings, self.config.port_mtu, srq_sge);
+        let qp = QueuePair::new(qpn, settings, self.config.port_mtu, shared_sges as usize);
         if let Some(place) = self.qps.get_mut(slot as usize) {
             *place = Some(Box::new(qp));
         }
@@ -198,10 +245,29 @@ impl Nic {
         if let Some(srq) = settings.srq {
             self.shared.srqs.add_user(srq);
         }
+        if let Some(domain) = settings.xrcd {
+            self.shared.xrc_domains.add_user(domain.0);
+        }
         self.timers.reserve(slot);
         self.ready.reserve(self.qps.len());
         self.ack_ready.reserve(self.qps.len());
         Ok(qpn)
+    }
+
+    /// The longest list of a shared queue that a queue pair can have for its
+    /// own; an XRC queue belongs to its domain.
+    fn sges_of(&self, srq: SrqId) -> Result<u32> {
+        let what = "shared receive queue";
+        let settings = self.shared.srqs.settings(srq);
+        let settings = settings.ok_or(VerbsError::ForeignObject { what })?;
+        match settings.xrc {
+            None => Ok(settings.max_sge),
+            Some(_) => Err(VerbsError::InvalidArgument {
+                what: "shared receive queue of the queue pair",
+                seen: "one of an XRC domain".into(),
+                expected: "a plain one".into(),
+            }),
+        }
     }
 
     fn free_slot(&mut self) -> Result<u32> {
@@ -231,12 +297,14 @@ impl Nic {
         let settings = qp.settings;
         self.shared.memory.unbind_queue_pair(qpn);
         self.shared.memory.remove_pd_user(settings.pd);
-        for cq in [settings.send_cq, settings.recv_cq] {
-            self.shared.cqs.purge(cq, qpn);
-            self.shared.cqs.remove_user(cq);
-        }
+        qp.purge(&mut self.shared);
+        self.shared.cqs.remove_user(settings.send_cq);
+        self.shared.cqs.remove_user(settings.recv_cq);
         if let Some(srq) = settings.srq {
             self.shared.srqs.remove_user(srq);
+        }
+        if let Some(domain) = settings.xrcd {
+            self.shared.xrc_domains.remove_user(domain.0);
         }
         if qp.ack_waits {
             self.acks_waiting -= 1;

@@ -1,7 +1,5 @@
 //! The checks that every received packet goes through (IBTA 9.6).
 
-use verbs_sys::QpType;
-
 use super::{Nic, find};
 use crate::link::{IpId, PacketSink, RxPacket};
 use crate::time::Time;
@@ -23,10 +21,10 @@ impl Nic {
             return;
         }
         let qpn = packet.dest_qpn();
-        let Some(qp) = find(&mut self.qps, qpn)
-            .ok()
-            .filter(|qp| service_fits(qp.identity.qp_type, packet.service()))
-        else {
+        let Some(qp) = find(&mut self.qps, qpn).ok().filter(|qp| {
+            qp.identity.service() == packet.service()
+                && qp.identity.has_half_for(packet.operation())
+        }) else {
             counters.rx_unknown_qp += 1;
             return;
         };
@@ -61,13 +59,6 @@ impl PacketSink for Receiver<'_> {
     fn packet(&mut self, packet: &RxPacket<'_>) {
         self.nic.receive(self.now, packet);
     }
-}
-
-fn service_fits(qp_type: QpType, service: Service) -> bool {
-    matches!(
-        (qp_type, service),
-        (QpType::Rc, Service::Rc) | (QpType::Uc, Service::Uc) | (QpType::Ud, Service::Ud)
-    )
 }
 
 /// IBTA 10.9.3: the low 15 bits agree and aren't 0, and not both are limited

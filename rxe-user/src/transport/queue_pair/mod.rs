@@ -8,7 +8,6 @@ use verbs_sys::{
     SendRequest, VerbsError, WcStatus,
 };
 
-use super::CqId;
 use super::counters::Counters;
 use super::datagram;
 use super::placement::ReceiveSource;
@@ -17,6 +16,7 @@ use super::requester::Requester;
 use super::responder::{ReplyBudget, Responder};
 use super::send_queue::SendQueue;
 use super::unreliable::UnreliableReceiver;
+use super::{CqId, SrqId};
 use crate::link::{RxPacket, TxQueue};
 use crate::time::Time;
 use crate::wire::Packet;
@@ -53,23 +53,32 @@ pub(crate) struct QueuePair {
 }
 
 impl QueuePair {
-    pub(crate) fn new(qpn: u32, settings: QpSettings, port_mtu: PathMtu, srq_sge: usize) -> Self {
-        let cap = &settings.cap;
-        let (source, max_sge) = match settings.srq {
-            Some(srq) => (ReceiveSource::Shared(srq), srq_sge),
-            None => (
+    /// `shared_sges` is the longest list of the shared queues that it may
+    /// draw from.
+    pub(crate) fn new(
+        qpn: u32,
+        settings: QpSettings,
+        port_mtu: PathMtu,
+        shared_sges: usize,
+    ) -> Self {
+        let cap = settings.granted();
+        let (source, max_sge) = match (settings.srq, settings.xrcd) {
+            (Some(srq), _) => (ReceiveSource::Shared(srq), shared_sges),
+            (None, Some(domain)) => (ReceiveSource::Named(domain), shared_sges),
+            (None, None) => (
                 ReceiveSource::Own(ReceiveQueue::new(cap.max_recv_wr, cap.max_recv_sge)),
                 cap.max_recv_sge as usize,
             ),
         };
+        let identity = Identity {
+            qpn,
+            qp_type: settings.qp_type,
+            pd: settings.pd,
+            send_cq: settings.send_cq,
+            recv_cq: settings.recv_cq,
+        };
         Self {
-            identity: Identity {
-                qpn,
-                qp_type: settings.qp_type,
-                pd: settings.pd,
-                send_cq: settings.send_cq,
-                recv_cq: settings.recv_cq,
-            },
+            identity,
             settings,
             state: QpState::Reset,
             attributes: QpAttributes::default(),
@@ -80,8 +89,8 @@ impl QueuePair {
                 qkey: 0,
                 starts_requests: false,
             },
-            requester: Requester::new(SendQueue::new(cap)),
-            responder: Responder::new(source, max_sge),
+            requester: Requester::new(SendQueue::new(&cap)),
+            responder: Responder::new(source, max_sge, &identity),
             unreliable: UnreliableReceiver::new(),
             established: false,
             drain_pending: false,
@@ -149,6 +158,9 @@ impl QueuePair {
         shared: &mut Shared,
     ) -> Result<()> {
         let operation = "posting a send request";
+        if self.identity.qp_type == QpType::XrcReceive {
+            return Err(self.lacks(operation));
+        }
         match self.state {
             QpState::Reset | QpState::Init | QpState::Rtr => {
                 return Err(VerbsError::InvalidState {
@@ -158,7 +170,7 @@ impl QueuePair {
             }
             QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Error => {}
         }
-        if self.identity.qp_type == QpType::Rc
+        if self.identity.is_reliable()
             && self.requester.max_rd_atomic() == 0
             && matches!(
                 request.op,
@@ -188,8 +200,11 @@ impl QueuePair {
         request: &ReceiveRequest<'_>,
         shared: &mut Shared,
     ) -> Result<()> {
+        let operation = "posting a receive request";
+        if matches!(self.identity.qp_type, QpType::XrcSend | QpType::XrcReceive) {
+            return Err(self.lacks(operation));
+        }
         if self.state == QpState::Reset {
-            let operation = "posting a receive request";
             return Err(VerbsError::InvalidState {
                 state: self.state,
                 operation,
@@ -200,6 +215,14 @@ impl QueuePair {
             self.flush_receives(shared);
         }
         Ok(())
+    }
+
+    /// An XRC queue pair hasn't the queue that something is posted to.
+    fn lacks(&self, operation: &'static str) -> VerbsError {
+        VerbsError::UnsupportedOperation {
+            qp_type: self.identity.qp_type,
+            operation,
+        }
     }
 
     /// Whether the state takes a packet, and the addresses are those of the
@@ -257,10 +280,14 @@ impl QueuePair {
             ..
         } = self;
         let result = match identity.qp_type {
-            QpType::Rc if packet.operation().is_response() => {
+            QpType::Rc | QpType::XrcSend if packet.operation().is_response() => {
                 requester.on_response(identity, connection, packet, now, shared)
             }
-            QpType::Rc => responder.on_request(identity, connection, packet, shared),
+            QpType::Rc | QpType::XrcReceive => {
+                responder.on_request(identity, connection, packet, shared)
+            }
+            // Requests don't get here: it has no responder.
+            QpType::XrcSend => Ok(()),
             QpType::Uc => {
                 let Responder {
                     receive, source, ..
@@ -283,7 +310,6 @@ impl QueuePair {
                 );
                 Ok(())
             }
-            QpType::XrcSend | QpType::XrcReceive => Ok(()),
         };
         if let Err(fault) = result {
             self.on_fault(fault, shared);
@@ -375,6 +401,28 @@ impl QueuePair {
     }
 
     pub(crate) fn uses_cq(&self, cq: CqId) -> bool {
-        self.identity.send_cq == cq || self.identity.recv_cq == cq
+        match self.identity.qp_type {
+            QpType::XrcSend => self.identity.send_cq == cq,
+            QpType::XrcReceive => self.responder.receive.cq() == Some(cq),
+            QpType::Rc | QpType::Uc | QpType::Ud => {
+                self.identity.send_cq == cq || self.identity.recv_cq == cq
+            }
+        }
+    }
+
+    /// Forgets its completions that nobody has fetched; those of an XRC target
+    /// belong to the shared receive queues.
+    pub(crate) fn purge(&self, shared: &mut Shared) {
+        if self.identity.qp_type != QpType::XrcReceive {
+            for cq in [self.identity.send_cq, self.identity.recv_cq] {
+                shared.cqs.purge(cq, self.identity.qpn);
+            }
+        }
+    }
+
+    /// Forgets the receive request in use if it is of a shared queue that is
+    /// going.
+    pub(crate) fn forget_srq(&mut self, srq: SrqId) {
+        self.responder.receive.abandon_of(srq);
     }
 }

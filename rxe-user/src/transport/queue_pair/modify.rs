@@ -114,7 +114,6 @@ impl QueuePair {
         self.drain_pending = false;
         self.requester.reset();
         self.responder.reset();
-        shared.cqs.purge(self.identity.send_cq, self.identity.qpn);
-        shared.cqs.purge(self.identity.recv_cq, self.identity.qpn);
+        self.purge(shared);
     }
 }

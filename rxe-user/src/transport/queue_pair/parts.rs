@@ -1,14 +1,16 @@
 //! What queue pairs share, and what they are made of.
 
-use verbs_sys::{EventKind, PathMtu, QpCapabilities, QpType};
+use verbs_sys::{EventKind, PathMtu, QpCapabilities, QpType, Result, VerbsError};
 
 use crate::link::Route;
 use crate::transport::completion::CqTable;
 use crate::transport::counters::Counters;
+use crate::transport::domains::Domains;
 use crate::transport::events::EventQueue;
 use crate::transport::memory::{Accessor, MemoryTable, PdId};
 use crate::transport::srq::SrqTable;
-use crate::transport::{CqId, SrqId};
+use crate::transport::{CqId, SrqId, XrcdId};
+use crate::wire::{Operation, Service};
 
 /// What queue pairs of a NIC have in common.
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub(crate) struct Shared {
     pub(crate) memory: MemoryTable,
     pub(crate) cqs: CqTable,
     pub(crate) srqs: SrqTable,
+    pub(crate) xrc_domains: Domains,
     pub(crate) events: EventQueue,
     pub(crate) counters: Counters,
 }
@@ -32,7 +35,27 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn is_reliable(&self) -> bool {
-        self.qp_type == QpType::Rc
+        !matches!(self.qp_type, QpType::Uc | QpType::Ud)
+    }
+
+    /// The service of its packets.
+    pub(crate) fn service(&self) -> Service {
+        match self.qp_type {
+            QpType::Rc => Service::Rc,
+            QpType::Uc => Service::Uc,
+            QpType::Ud => Service::Ud,
+            QpType::XrcSend | QpType::XrcReceive => Service::Xrc,
+        }
+    }
+
+    /// Whether it has the half that takes such a packet: an XRC initiator
+    /// has but the requester, a target but the responder (annex A14).
+    pub(crate) fn has_half_for(&self, operation: Operation) -> bool {
+        match self.qp_type {
+            QpType::XrcSend => operation.is_response(),
+            QpType::XrcReceive => operation.is_request(),
+            QpType::Rc | QpType::Uc | QpType::Ud => true,
+        }
     }
 
     /// As whom its peer accesses memory.
@@ -101,12 +124,66 @@ pub struct QpSettings {
     pub pd: PdId,
     /// Where send completions go.
     pub send_cq: CqId,
-    /// Where receive completions go.
+    /// Where receive completions go; those of an XRC target go where its
+    /// shared receive queues say.
     pub recv_cq: CqId,
     /// Shared receive queue in place of an own one.
     pub srq: Option<SrqId>,
+    /// XRC domain of an XRC target.
+    pub xrcd: Option<XrcdId>,
     /// Queue sizes.
     pub cap: QpCapabilities,
     /// Signal every send request.
     pub sq_sig_all: bool,
+}
+
+impl QpSettings {
+    /// The queue sizes that it gets: an XRC queue pair is only half a one
+    /// (annex A14), whatever was asked for.
+    #[must_use]
+    pub fn granted(&self) -> QpCapabilities {
+        match self.qp_type {
+            QpType::XrcReceive => QpCapabilities::default(),
+            QpType::XrcSend => QpCapabilities {
+                max_recv_wr: 0,
+                max_recv_sge: 0,
+                ..self.cap
+            },
+            QpType::Rc | QpType::Uc | QpType::Ud => self.cap,
+        }
+    }
+
+    fn is_xrc(&self) -> bool {
+        matches!(self.qp_type, QpType::XrcSend | QpType::XrcReceive)
+    }
+
+    /// Whether it names the queues that its service has.
+    pub(crate) fn check_queues(&self) -> Result<()> {
+        let refuse = |what, seen: &str, expected: &str| {
+            Err(VerbsError::InvalidArgument {
+                what,
+                seen: seen.into(),
+                expected: expected.into(),
+            })
+        };
+        let is_target = self.qp_type == QpType::XrcReceive;
+        match self.xrcd {
+            None if is_target => refuse(
+                "XRC domain of an XRC target",
+                "none",
+                "the one of its shared receive queues",
+            ),
+            Some(_) if !is_target => refuse(
+                "XRC domain of the queue pair",
+                "one",
+                "none: only XRC targets have one",
+            ),
+            _ if self.srq.is_some() && self.is_xrc() => refuse(
+                "shared receive queue of an XRC queue pair",
+                "one",
+                "none: each packet names its own",
+            ),
+            _ => Ok(()),
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::transport::queue_pair::{Connection, Fault, Identity, Shared, Turn};
 use crate::transport::send_queue::{MAX_OUTSTANDING, Payload, SendWqe};
 use crate::wire::{
     AtomicEth, Bth, Deth, Ieth, ImmDt, MAX_HEADER_LEN, Opcode, Operation, PacketBuilder, Reth,
-    Service,
+    XrcEth,
 };
 
 /// Packets without an acknowledge request after which one is due at the
@@ -216,12 +216,7 @@ impl Requester {
         let packet = self.cursor_packet;
         let done = u64::from(packet) * mtu;
         let operation = operation(wqe, packet);
-        let service = match identity.qp_type {
-            QpType::Uc => Service::Uc,
-            QpType::Ud => Service::Ud,
-            QpType::Rc | QpType::XrcSend | QpType::XrcReceive => Service::Rc,
-        };
-        let opcode = Opcode::new(service, operation).ok_or(Unwritten::Malformed)?;
+        let opcode = Opcode::new(identity.service(), operation).ok_or(Unwritten::Malformed)?;
         let dest_qpn = wqe.destination.map_or(connection.dest_qpn, |ud| ud.qpn);
         let mut bth = Bth::new(opcode, dest_qpn, self.send);
         bth.ack_request = identity.is_reliable() && self.asks_for_ack(operation, wqe);
@@ -368,6 +363,10 @@ fn headers<'b>(
                 source_qpn: identity.qpn,
             })
         }
+        None => builder,
+    };
+    let builder = match wqe.xrc_srqn {
+        Some(srqn) => builder.xrceth(XrcEth { srqn }),
         None => builder,
     };
     let builder = match wqe.op {

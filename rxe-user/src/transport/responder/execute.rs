@@ -3,7 +3,7 @@
 use verbs_sys::{AccessFlags, WcFlags, WcOpcode};
 
 use super::{Message, Refusal, Responder, WriteTarget};
-use crate::transport::memory::AtomicOperation;
+use crate::transport::memory::{Accessor, AtomicOperation};
 use crate::transport::placement::Arrival;
 use crate::transport::queue_pair::{Connection, Identity, Shared};
 use crate::wire::{Operation, Packet, PayloadClass, Reth};
@@ -61,15 +61,17 @@ impl Responder {
         shared: &mut Shared,
     ) -> Result<(), Refusal> {
         let operation = packet.operation();
-        if operation.is_start() && !self.receive.begin(&self.source, shared) {
-            return Err(Refusal::ReceiverNotReady);
+        if operation.is_start() {
+            self.receive.begin(&self.source, identity, packet, shared)?;
+        } else if !self.receive.goes_on(packet) {
+            return Err(Refusal::UNKNOWN_QUEUE);
         }
         let payload = packet.payload();
         if self.receive.filled() + payload.len() as u64 > self.receive.capacity() {
             return Err(Refusal::MESSAGE_TOO_LONG);
         }
         self.receive
-            .place(identity.pd, payload, shared)
+            .place(payload, shared)
             .map_err(|_| Refusal::RECEIVE_PROTECTION)?;
         self.expected += 1;
         if !operation.is_end() {
@@ -102,18 +104,19 @@ impl Responder {
         shared: &mut Shared,
     ) -> Result<(), Refusal> {
         let operation = packet.operation();
+        let by = self.accessor(identity, packet, shared);
         let mut target = match (packet.reth(), self.message) {
-            (Some(reth), _) => self.write_target(identity, &reth, packet, shared)?,
+            (Some(reth), _) => self.write_target(identity, by, &reth, packet, shared)?,
             (None, Message::Write(target)) => target,
             (None, _) => return Err(Refusal::INVALID_REQUEST),
         };
         if !target.expects(packet) {
             return Err(Refusal::INVALID_REQUEST);
         }
-        if operation.consumes_receive() && !self.receive.begin(&self.source, shared) {
-            return Err(Refusal::ReceiverNotReady);
+        if operation.consumes_receive() {
+            self.receive.begin(&self.source, identity, packet, shared)?;
         }
-        target.place(identity, packet.payload(), shared)?;
+        target.place(by, packet.payload(), shared)?;
         self.expected += 1;
         if !operation.is_end() {
             self.message = Message::Write(target);
@@ -136,6 +139,7 @@ impl Responder {
     fn write_target(
         &mut self,
         identity: &Identity,
+        by: Accessor,
         reth: &Reth,
         packet: &Packet<'_>,
         shared: &mut Shared,
@@ -145,10 +149,10 @@ impl Responder {
             return Err(Refusal::INVALID_REQUEST);
         }
         // Resources come before keys (IBTA 9.7.4.1).
-        if operation.consumes_receive() && !self.receive.begin(&self.source, shared) {
-            return Err(Refusal::ReceiverNotReady);
+        if operation.consumes_receive() {
+            self.receive.begin(&self.source, identity, packet, shared)?;
         }
-        check_range(identity, reth, AccessFlags::REMOTE_WRITE, shared)?;
+        check_range(by, reth, AccessFlags::REMOTE_WRITE, shared)?;
         Ok(WriteTarget::new(reth))
     }
 
@@ -163,12 +167,13 @@ impl Responder {
         if reth.length > MAX_DMA_LENGTH || !self.replies.has_resource() {
             return Err(Refusal::INVALID_REQUEST);
         }
-        check_range(identity, &reth, AccessFlags::REMOTE_READ, shared)?;
+        let by = self.accessor(identity, packet, shared);
+        check_range(by, &reth, AccessFlags::REMOTE_READ, shared)?;
         let packets = reth.length.div_ceil(connection.path_mtu.bytes()).max(1);
         self.msn += 1;
         self.expected += packets;
         self.replies
-            .push_read(packet.psn(), packets, &reth, self.msn);
+            .push_read(packet.psn(), packets, &reth, by, self.msn);
         Ok(())
     }
 
@@ -191,9 +196,10 @@ impl Responder {
                 swap: atomic.swap_or_add,
             },
         };
+        let by = self.accessor(identity, packet, shared);
         let original = shared
             .memory
-            .atomic_remote(identity.accessor(), atomic.rkey, atomic.va, operation)
+            .atomic_remote(by, atomic.rkey, atomic.va, operation)
             .map_err(|_| Refusal::ACCESS)?;
         self.msn += 1;
         self.expected += 1;
@@ -233,7 +239,7 @@ pub(crate) fn check_payload(packet: &Packet<'_>, path_mtu: usize) -> Result<(), 
 /// A peer's range; one of length 0 touches nothing, so its key isn't looked at
 /// (IBTA 9.7.4.1.4).
 pub(crate) fn check_range(
-    identity: &Identity,
+    by: Accessor,
     reth: &Reth,
     right: AccessFlags,
     shared: &Shared,
@@ -243,13 +249,7 @@ pub(crate) fn check_range(
     }
     shared
         .memory
-        .check_remote(
-            identity.accessor(),
-            reth.rkey,
-            reth.va,
-            u64::from(reth.length),
-            right,
-        )
+        .check_remote(by, reth.rkey, reth.va, u64::from(reth.length), right)
         .map_err(|_| Refusal::ACCESS)
 }
 

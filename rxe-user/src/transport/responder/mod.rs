@@ -1,4 +1,5 @@
-//! The responder half of an RC queue pair (IBTA 9.7.4, 9.7.5, 9.9).
+//! The responder half of an RC queue pair and an XRC target (IBTA 9.7.4,
+//! 9.7.5, 9.9, annex A14).
 //!
 //! - [`mod@self`]: the order of checks, duplicates, and every NAK.
 //! - [`execute`]: what each request does.
@@ -9,7 +10,8 @@ mod reply;
 
 use verbs_sys::{AccessFlags, EventKind, WcStatus};
 
-use super::placement::{ActiveReceive, ReceiveSource};
+use super::memory::Accessor;
+use super::placement::{ActiveReceive, NoReceive, ReceiveSource, named};
 use super::queue_pair::{Connection, Fault, Identity, Shared};
 use crate::wire::{Msn, NakCode, Operation, Packet, Psn, Reth};
 use reply::ReplyQueue;
@@ -56,14 +58,14 @@ impl WriteTarget {
     /// Places the next bytes of the message.
     pub(crate) fn place(
         &mut self,
-        identity: &Identity,
+        by: Accessor,
         payload: &[u8],
         shared: &Shared,
     ) -> Result<(), Refusal> {
         if !payload.is_empty() {
             shared
                 .memory
-                .write_remote(identity.accessor(), self.rkey, self.va, payload)
+                .write_remote(by, self.rkey, self.va, payload)
                 .map_err(|_| Refusal::ACCESS)?;
         }
         let len = payload.len() as u64;
@@ -123,9 +125,26 @@ impl Refusal {
         receive_status: WcStatus::LocalProtectionError,
         event: None,
     };
+
+    /// NAK invalid request: an XRC packet that names no shared receive queue
+    /// of the target's domain, or another one than its message began with.
+    pub(crate) const UNKNOWN_QUEUE: Self = Self::Nak {
+        code: NakCode::InvalidRequest,
+        receive_status: WcStatus::RemoteInvalidRequest,
+        event: Some(EventKind::QpAccessError),
+    };
 }
 
-/// The responder half of an RC queue pair.
+impl From<NoReceive> for Refusal {
+    fn from(reason: NoReceive) -> Self {
+        match reason {
+            NoReceive::Empty => Self::ReceiverNotReady,
+            NoReceive::UnknownQueue => Self::UNKNOWN_QUEUE,
+        }
+    }
+}
+
+/// The responder half of an RC queue pair, or an XRC target.
 #[derive(Debug)]
 pub(crate) struct Responder {
     /// PSN of the next new request.
@@ -144,12 +163,12 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    pub(crate) fn new(source: ReceiveSource, max_sge: usize) -> Self {
+    pub(crate) fn new(source: ReceiveSource, max_sge: usize, identity: &Identity) -> Self {
         Self {
             expected: Psn::default(),
             msn: Msn::default(),
             message: Message::None,
-            receive: ActiveReceive::new(max_sge),
+            receive: ActiveReceive::new(max_sge, identity),
             source,
             nak_sent: false,
             replies: ReplyQueue::default(),
@@ -249,6 +268,21 @@ impl Responder {
         }
     }
 
+    /// As whom the peer accesses memory. The requests of an XRC target do it
+    /// in the protection domain of the shared receive queue that they name
+    /// (annex A14); without one, which only operations may be that receive
+    /// nothing, in the target's own.
+    fn accessor(&self, identity: &Identity, packet: &Packet<'_>, shared: &Shared) -> Accessor {
+        let own = identity.accessor();
+        match self.source {
+            ReceiveSource::Named(domain) => Accessor {
+                pd: named(domain, packet, shared).map_or(own.pd, |(_, pd)| pd),
+                ..own
+            },
+            ReceiveSource::Own(_) | ReceiveSource::Shared(_) => own,
+        }
+    }
+
     /// A packet is missing: say so once (IBTA 9.7.5.2.4).
     fn on_out_of_sequence(&mut self, shared: &mut Shared) {
         shared.counters.out_of_sequence += 1;
@@ -284,6 +318,7 @@ impl Responder {
         if !is_known || !packet.payload().is_empty() {
             return Ok(());
         }
+        let by = self.accessor(identity, packet, shared);
         if let Some(reth) = packet.reth() {
             let mtu = connection.path_mtu.bytes();
             if !self.replies.repeats_read(packet.psn(), &reth, mtu) {
@@ -293,7 +328,7 @@ impl Responder {
                 || shared
                     .memory
                     .check_remote(
-                        identity.accessor(),
+                        by,
                         reth.rkey,
                         reth.va,
                         u64::from(reth.length),
@@ -306,7 +341,7 @@ impl Responder {
                     .push_final_nak(packet.psn(), self.msn, NakCode::RemoteAccessError);
                 return Err(Fault::responder(Some(EventKind::QpAccessError)));
             }
-            self.replies.repeat_read(packet.psn(), &reth, self.msn);
+            self.replies.repeat_read(packet.psn(), &reth, by, self.msn);
         } else if let Some(atomic) = packet.atomic_eth() {
             self.replies
                 .repeat_atomic(packet.psn(), atomic.rkey, atomic.va, self.msn);

@@ -10,10 +10,11 @@ use verbs_sys::EventKind;
 
 use super::Responder;
 use crate::link::TxQueue;
+use crate::transport::memory::Accessor;
 use crate::transport::queue_pair::{Connection, Fault, Identity, Shared, Turn};
 use crate::wire::{
     Aeth, AtomicAckEth, Bth, BuildError, MAX_HEADER_LEN, Msn, NakCode, Opcode, Operation,
-    PacketBuilder, Psn, Reth, Service, Syndrome,
+    PacketBuilder, Psn, Reth, Syndrome,
 };
 
 /// How much a turn may write.
@@ -41,6 +42,8 @@ enum Reply {
         va: u64,
         rkey: u32,
         length: u32,
+        /// As whom the peer reads.
+        by: Accessor,
         next: u32,
         packets: u32,
         repeated: bool,
@@ -201,7 +204,14 @@ impl ReplyQueue {
         self.push(Reply::Acknowledge { psn, msn, syndrome });
     }
 
-    pub(super) fn push_read(&mut self, psn: Psn, packets: u32, reth: &Reth, msn: Msn) {
+    pub(super) fn push_read(
+        &mut self,
+        psn: Psn,
+        packets: u32,
+        reth: &Reth,
+        by: Accessor,
+        msn: Msn,
+    ) {
         let kind = ResourceKind::Read {
             length: reth.length,
         };
@@ -219,6 +229,7 @@ impl ReplyQueue {
             va,
             rkey,
             length,
+            by,
             next: 0,
             packets,
             repeated: false,
@@ -258,7 +269,7 @@ impl ReplyQueue {
     }
 
     /// Answers a Read again; one that is being answered starts over.
-    pub(super) fn repeat_read(&mut self, psn: Psn, reth: &Reth, msn: Msn) {
+    pub(super) fn repeat_read(&mut self, psn: Psn, reth: &Reth, by: Accessor, msn: Msn) {
         let Some(resource) = self.find(psn).copied() else {
             return;
         };
@@ -274,6 +285,7 @@ impl ReplyQueue {
             va,
             rkey,
             length,
+            by,
             next: 0,
             packets,
             repeated: running.as_ref().is_none_or(|reply| !reply.takes_resource()),
@@ -448,7 +460,8 @@ fn write_reply(
             (read_response(next, packets), psn + next, len as usize)
         }
     };
-    let (Some(route), Some(opcode)) = (connection.route, Opcode::new(Service::Rc, operation))
+    let (Some(route), Some(opcode)) =
+        (connection.route, Opcode::new(identity.service(), operation))
     else {
         return Written::Whole;
     };
@@ -467,6 +480,7 @@ fn write_reply(
                 msn,
                 va,
                 rkey,
+                by,
                 next,
                 ..
             } => {
@@ -479,7 +493,7 @@ fn write_reply(
                 if len > 0 {
                     shared
                         .memory
-                        .read_remote(identity.accessor(), rkey, va.wrapping_add(skipped), payload)
+                        .read_remote(by, rkey, va.wrapping_add(skipped), payload)
                         .map_err(|_| Unwritten::AccessDenied)?;
                 }
                 builder

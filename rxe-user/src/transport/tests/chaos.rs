@@ -6,7 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use verbs_sys::{
-    Completion, Gather, PathMtu, QpState, SendFlags, SendOp, SendRequest, WcOpcode, WcStatus,
+    Completion, Gather, PathMtu, QpState, QpType, SendFlags, SendOp, SendRequest, WcOpcode,
+    WcStatus,
 };
 
 use super::harness::{A, B, BUFFER, Fate, Faults, Pair, Setup, pattern};
@@ -142,7 +143,7 @@ fn faults(mut dice: Dice) -> Faults {
 }
 
 impl Chaos {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, qp_type: QpType) -> Self {
         let mut dice = Dice(seed);
         let mtu = dice.pick(&[PathMtu::Mtu256, PathMtu::Mtu512, PathMtu::Mtu1024]);
         let depth = dice.pick(&[1, 2, 3, 4, 16]);
@@ -151,6 +152,7 @@ impl Chaos {
             false => dice.below(1 << 24) as u32,
         };
         let setup = Setup {
+            qp_type,
             mtu,
             psn: [psn(&mut dice), psn(&mut dice)],
             timeout: 8,
@@ -340,7 +342,9 @@ impl Chaos {
         for host in [A, B] {
             let (endpoint, plan) = (&mut self.pair.hosts[host], &self.plans[host]);
             assert_eq!(plan.completed, plan.signalled.len(), "all complete");
-            assert_eq!(endpoint.state(), QpState::Rts);
+            for qpn in [endpoint.qpn, endpoint.responder_qpn()] {
+                assert_eq!(endpoint.state_of(qpn), QpState::Rts);
+            }
             assert_eq!(endpoint.events(), []);
             let memory = endpoint.read(0, BUFFER);
             let wrong = memory
@@ -363,17 +367,22 @@ fn check_arrival(done: &Completion, arrival: &Arrival) {
     assert_eq!(done.opcode, opcode);
 }
 
-fn run_seeds(seeds: std::ops::Range<u64>) {
-    for seed in seeds {
-        let run = std::panic::catch_unwind(|| Chaos::new(seed).run());
-        assert!(run.is_ok(), "seed {seed}");
+fn run_seeds(qp_type: QpType) {
+    // More by hand: CHAOS_SEEDS=100000.
+    let seeds = std::env::var("CHAOS_SEEDS").ok();
+    let seeds = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(400);
+    for seed in 0..seeds {
+        let run = std::panic::catch_unwind(|| Chaos::new(seed, qp_type).run());
+        assert!(run.is_ok(), "{qp_type}, seed {seed}");
     }
 }
 
 #[test]
 fn every_message_arrives_once_in_order_and_intact() {
-    // More by hand: CHAOS_SEEDS=100000.
-    let seeds = std::env::var("CHAOS_SEEDS").ok();
-    let seeds = seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(400);
-    run_seeds(0..seeds);
+    run_seeds(QpType::Rc);
+}
+
+#[test]
+fn every_xrc_message_arrives_once_in_order_and_intact() {
+    run_seeds(QpType::XrcSend);
 }

@@ -14,6 +14,7 @@ mod retry;
 mod srq;
 mod uc;
 mod ud;
+mod xrc;
 
 use verbs_sys::{Completion, EventKind, QpState, WcStatus};
 

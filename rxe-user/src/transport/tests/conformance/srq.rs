@@ -1,27 +1,38 @@
-//! Group srq.
+//! Group srq, and the rows of group pd that are about shared queues.
 
 use std::time::Duration;
 
-use verbs_sys::{EventKind, EventSource, QpAttributes, QpState, ReceiveRequest, SendOp, WcStatus};
+use verbs_sys::{
+    AccessFlags, EventKind, EventSource, QpAttributes, QpState, ReceiveRequest, SendOp, Sge,
+    WcStatus,
+};
 
-use super::{A_ERR, TARGET, kinds, only, states};
-use crate::transport::NicLimits;
+use super::{A_ERR, BOTH_ERR, TARGET, kinds, only, states};
 use crate::transport::tests::harness::{A, B, Fate, Host, Pair, Setup, outcomes, pattern};
+use crate::transport::{Keys, NicLimits, PdId, SrqSettings};
 
 const SRQ: Setup = Setup {
     shared_receive_queue: true,
     ..Setup::DEFAULT
 };
 
+fn srq_settings(pd: PdId, depth: u32, max_sge: u32, limit: u32) -> SrqSettings {
+    SrqSettings {
+        pd,
+        depth,
+        max_sge,
+        limit,
+        xrc: None,
+    }
+}
+
 /// SRQ-001.
 #[test]
 fn create_query_and_destroy_srq() {
     let mut host = Host::new(1, &Setup::default());
-    let (pd, limits) = (host.pd, NicLimits::default());
-    let srq = host
-        .nic
-        .create_srq(pd, limits.max_qp_wr, limits.max_sge, 0)
-        .unwrap();
+    let limits = NicLimits::default();
+    let settings = srq_settings(host.pd, limits.max_qp_wr, limits.max_sge, 0);
+    let srq = host.nic.create_srq(settings).unwrap();
     host.nic.set_srq_limit(srq, limits.max_qp_wr).unwrap();
     host.nic.destroy_srq(srq).unwrap();
     assert!(host.nic.set_srq_limit(srq, 0).is_err());
@@ -33,7 +44,7 @@ fn create_query_and_destroy_srq() {
 #[test]
 fn create_srq_beyond_device_limit_is_rejected() {
     let mut host = Host::new(1, &Setup::default());
-    let (pd, limits) = (host.pd, NicLimits::default());
+    let limits = NicLimits::default();
     for (depth, max_sge, limit, fits) in [
         (64, limits.max_sge, 0, true),
         (64, 1, 64, true),
@@ -42,7 +53,8 @@ fn create_srq_beyond_device_limit_is_rejected() {
         (64, limits.max_sge + 1, 0, false),
         (64, 1, 65, false),
     ] {
-        let created = host.nic.create_srq(pd, depth, max_sge, limit);
+        let settings = srq_settings(host.pd, depth, max_sge, limit);
+        let created = host.nic.create_srq(settings);
         assert_eq!(created.is_ok(), fits, "{depth} {max_sge} {limit}");
         match created {
             Ok(srq) => host.nic.destroy_srq(srq).unwrap(),
@@ -227,4 +239,78 @@ fn taken_srq_entry_is_flushed_and_last_wqe_reported() {
     let flushed = [(1, WcStatus::WorkRequestFlushed)];
     assert_eq!(outcomes(&pair.b().received()), flushed);
     assert_eq!(kinds(pair.b()), [EventKind::LastWqeReached]);
+}
+
+/// A shared queue in a domain of its own, and an RC queue pair of the first
+/// domain that draws from it, in place of B's; with the keys of B's buffer in
+/// the queue's domain.
+fn queue_in_other_domain() -> (Pair, Keys) {
+    let setup = Setup::default();
+    let (a, mut b) = (Host::new(1, &setup), Host::new(2, &setup));
+    let pd = b.nic.alloc_pd().unwrap();
+    let range = b.buffer.whole();
+    let keys = b.nic.register(pd, range, AccessFlags::LOCAL_WRITE).unwrap();
+    let srq = b.nic.create_srq(srq_settings(pd, 8, 1, 0)).unwrap();
+    b.srq = Some(srq);
+    b.qpn = b.create_qp();
+    (Pair::of(a, b, setup.psn), keys)
+}
+
+/// PD-023.
+#[test]
+fn srq_recv_buffer_in_srq_pd_is_accepted() {
+    let (mut pair, keys) = queue_in_other_domain();
+    let lkey = keys.lkey;
+    let list = [Sge {
+        lkey,
+        ..pair.b().sge(TARGET, 100)
+    }];
+    pair.b().recv_into(7, &list);
+    pair.a().write(0, &pattern(1, 100));
+    pair.a().post(1, SendOp::Send, 0, 100);
+    pair.drive();
+    assert_eq!(only(pair.a().sent()).wr_id, 1);
+    assert_eq!(only(pair.b().received()).wr_id, 7);
+    assert_eq!(pair.b().read(TARGET, 100), pattern(1, 100));
+}
+
+/// PD-024.
+#[test]
+fn srq_recv_buffer_only_in_qp_pd_is_rejected() {
+    let (mut pair, _) = queue_in_other_domain();
+    pair.b().recv(7, TARGET, 100);
+    pair.a().post(1, SendOp::Send, 0, 100);
+    pair.drive();
+    let refused = [(1, WcStatus::RemoteOperationError)];
+    assert_eq!(outcomes(&pair.a().sent()), refused);
+    let failed = [(7, WcStatus::LocalProtectionError)];
+    assert_eq!(outcomes(&pair.b().received()), failed);
+    assert_eq!(
+        pair.texts(B),
+        ["Acknowledge 0 RemoteOperationalError msn 0"]
+    );
+    assert_eq!(states(&pair), BOTH_ERR);
+}
+
+/// PD-025.
+#[test]
+fn write_imm_works_with_srq_on_other_pd() {
+    let (mut pair, keys) = queue_in_other_domain();
+    let lkey = keys.lkey;
+    let list = [Sge {
+        lkey,
+        ..pair.b().sge(0, 100)
+    }];
+    let before = pair.b().read(0, 100);
+    pair.b().recv_into(7, &list);
+    pair.a().write(0, &pattern(1, 100));
+    let remote = pair.b().remote(TARGET);
+    pair.a()
+        .post(1, SendOp::WriteImm { remote, imm: 5 }, 0, 100);
+    pair.drive();
+    assert_eq!(only(pair.a().sent()).wr_id, 1);
+    let received = only(pair.b().received());
+    assert_eq!((received.wr_id, received.immediate()), (7, Some(5)));
+    assert_eq!(pair.b().read(TARGET, 100), pattern(1, 100));
+    assert_eq!(pair.b().read(0, 100), before);
 }

@@ -1,5 +1,5 @@
 //! The responder's fault table (IBTA tables 60 and 61): a test for each row,
-//! with raw packets. Each checks what goes out, how a receive completes, which
+//! with raw packets (row 17, of XRC, is in [`super::conformance`]). Each checks what goes out, how a receive completes, which
 //! event is raised, the queue pair's state, and that memory is untouched.
 
 mod invalid;

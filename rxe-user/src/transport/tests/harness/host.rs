@@ -12,6 +12,7 @@ use verbs_sys::{
 use crate::link::TxQueue;
 use crate::transport::{
     Acks, CqId, Keys, Nic, NicConfig, NicLimits, PdId, QpSettings, RoutedAddress, SrqId,
+    SrqSettings, XrcQueue, XrcdId,
 };
 
 /// Bytes of each host's buffer.
@@ -76,6 +77,11 @@ pub(crate) struct Host {
     pub(crate) buffer: Buffer,
     pub(crate) keys: Keys,
     pub(crate) qpn: u32,
+    /// The XRC target beside an XRC initiator.
+    pub(crate) target: Option<u32>,
+    /// Where XRC requests go.
+    pub(crate) peer_srqn: Option<u32>,
+    pub(crate) xrcd: Option<XrcdId>,
     pub(crate) tx: TxQueue,
     setup: Setup,
 }
@@ -108,9 +114,21 @@ impl Host {
         let buffer = Buffer::allocate(BUFFER).unwrap();
         let access = AccessFlags::REMOTE | AccessFlags::LOCAL_WRITE | AccessFlags::MW_BIND;
         let keys = nic.register(pd, buffer.whole(), access).unwrap();
-        let srq = setup
-            .shared_receive_queue
-            .then(|| nic.create_srq(pd, 64, 4, 0).unwrap());
+        let is_xrc = matches!(setup.qp_type, QpType::XrcSend | QpType::XrcReceive);
+        let xrcd = is_xrc.then(|| nic.alloc_xrcd().unwrap());
+        let srq = (is_xrc || setup.shared_receive_queue).then(|| {
+            let settings = SrqSettings {
+                pd,
+                depth: 64,
+                max_sge: 4,
+                limit: 0,
+                xrc: xrcd.map(|domain| XrcQueue {
+                    domain,
+                    cq: recv_cq,
+                }),
+            };
+            nic.create_srq(settings).unwrap()
+        });
         let mut host = Self {
             nic,
             address,
@@ -121,10 +139,17 @@ impl Host {
             buffer,
             keys,
             qpn: 0,
+            target: None,
+            peer_srqn: None,
+            xrcd,
             tx: TxQueue::new(1 << 17, 64),
             setup: setup.clone(),
         };
         host.qpn = host.create_qp();
+        if setup.qp_type == QpType::XrcSend {
+            let settings = host.target_settings();
+            host.target = Some(host.nic.create_qp(settings).unwrap());
+        }
         host
     }
 
@@ -140,7 +165,10 @@ impl Host {
             pd: self.pd,
             send_cq: self.send_cq,
             recv_cq: self.recv_cq,
-            srq: self.srq,
+            srq: self.srq.filter(|_| self.xrcd.is_none()),
+            xrcd: self
+                .xrcd
+                .filter(|_| self.setup.qp_type == QpType::XrcReceive),
             cap: QpCapabilities {
                 max_send_wr: 256,
                 max_recv_wr: 256,
@@ -152,6 +180,20 @@ impl Host {
         }
     }
 
+    /// An XRC target in the host's domain.
+    pub(crate) fn target_settings(&self) -> QpSettings {
+        QpSettings {
+            qp_type: QpType::XrcReceive,
+            xrcd: self.xrcd,
+            ..self.settings()
+        }
+    }
+
+    /// The queue pair that takes the peer's requests.
+    pub(crate) fn responder_qpn(&self) -> u32 {
+        self.target.unwrap_or(self.qpn)
+    }
+
     /// The attributes that lead from RESET to `state`, one transition each.
     pub(crate) fn path_to(
         &self,
@@ -160,10 +202,22 @@ impl Host {
         dest_qpn: u32,
         psn: [u32; 2],
     ) -> Vec<QpAttributes> {
+        self.path_of(self.setup.qp_type, state, peer, dest_qpn, psn)
+    }
+
+    fn path_of(
+        &self,
+        qp_type: QpType,
+        state: QpState,
+        peer: IpAddr,
+        dest_qpn: u32,
+        psn: [u32; 2],
+    ) -> Vec<QpAttributes> {
         let setup = &self.setup;
         let [sq_psn, rq_psn] = psn;
-        let connected = setup.qp_type != QpType::Ud;
-        let reliable = setup.qp_type == QpType::Rc;
+        let connected = qp_type != QpType::Ud;
+        let requests = matches!(qp_type, QpType::Rc | QpType::XrcSend);
+        let responds = matches!(qp_type, QpType::Rc | QpType::XrcReceive);
         let init = QpAttributes {
             pkey_index: Some(0),
             port: Some(1),
@@ -176,16 +230,16 @@ impl Host {
             path_mtu: connected.then_some(setup.mtu),
             dest_qpn: connected.then_some(dest_qpn),
             rq_psn: connected.then_some(rq_psn),
-            max_dest_rd_atomic: reliable.then_some(setup.rd_atomic[1]),
-            min_rnr_timer: reliable.then_some(setup.min_rnr_timer),
+            max_dest_rd_atomic: responds.then_some(setup.rd_atomic[1]),
+            min_rnr_timer: responds.then_some(setup.min_rnr_timer),
             ..QpAttributes::to_state(QpState::Rtr)
         };
         let rts = QpAttributes {
             sq_psn: Some(sq_psn),
-            timeout: reliable.then_some(setup.timeout),
-            retry_cnt: reliable.then_some(setup.retry_cnt),
-            rnr_retry: reliable.then_some(setup.rnr_retry),
-            max_qp_rd_atomic: reliable.then_some(setup.rd_atomic[0]),
+            timeout: (requests || responds).then_some(setup.timeout),
+            retry_cnt: requests.then_some(setup.retry_cnt),
+            rnr_retry: requests.then_some(setup.rnr_retry),
+            max_qp_rd_atomic: requests.then_some(setup.rd_atomic[0]),
             ..QpAttributes::to_state(QpState::Rts)
         };
         let all = [init, rtr, rts];
@@ -195,7 +249,11 @@ impl Host {
 
     /// Brings queue pair `qpn` from RESET to RTS.
     pub(crate) fn connect(&mut self, qpn: u32, peer: IpAddr, dest_qpn: u32, psn: [u32; 2]) {
-        for step in self.path_to(QpState::Rts, peer, dest_qpn, psn) {
+        let qp_type = match self.target == Some(qpn) {
+            true => QpType::XrcReceive,
+            false => self.setup.qp_type,
+        };
+        for step in self.path_of(qp_type, QpState::Rts, peer, dest_qpn, psn) {
             self.nic.modify_qp(qpn, &step).unwrap();
         }
     }
@@ -205,7 +263,11 @@ impl Host {
     }
 
     pub(crate) fn state(&self) -> QpState {
-        self.nic.query_qp(self.qpn).unwrap().state.unwrap()
+        self.state_of(self.qpn)
+    }
+
+    pub(crate) fn state_of(&self, qpn: u32) -> QpState {
+        self.nic.query_qp(qpn).unwrap().state.unwrap()
     }
 
     pub(crate) fn sge(&self, offset: usize, length: usize) -> Sge {
@@ -278,7 +340,15 @@ impl Host {
     }
 
     pub(crate) fn try_post(&mut self, requests: &[SendRequest<'_>]) -> Result<(), PostError> {
-        self.nic.post_send(self.qpn, requests)
+        let peer_srqn = self.peer_srqn;
+        let requests: Vec<_> = requests
+            .iter()
+            .map(|request| SendRequest {
+                xrc_srqn: request.xrc_srqn.or(peer_srqn),
+                ..*request
+            })
+            .collect();
+        self.nic.post_send(self.qpn, &requests)
     }
 
     /// Posts a receive into `length` bytes of the buffer.
@@ -301,7 +371,7 @@ impl Host {
         RoutedAddress { route }
     }
 
-    fn poll(&mut self, cq: CqId) -> Vec<Completion> {
+    pub(crate) fn poll(&mut self, cq: CqId) -> Vec<Completion> {
         let mut all = Vec::new();
         let mut some = [Completion::default(); 16];
         loop {

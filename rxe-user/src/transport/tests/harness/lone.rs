@@ -8,7 +8,7 @@ use crate::time::Time;
 use crate::transport::Acks;
 use crate::wire::{
     Aeth, AtomicAckEth, AtomicEth, Bth, DEFAULT_PKEY, Deth, Ieth, ImmDt, Opcode, Operation,
-    PacketBuilder, Psn, Reth, Service, Syndrome,
+    PacketBuilder, Psn, Reth, Service, Syndrome, XrcEth,
 };
 
 /// Queue pair of the peer that isn't there.
@@ -30,6 +30,8 @@ pub(crate) struct Raw {
     pub(crate) imm: u32,
     pub(crate) rkey: u32,
     pub(crate) deth: Deth,
+    /// Of XRC requests.
+    pub(crate) srqn: u32,
     pub(crate) payload: Vec<u8>,
     pub(crate) pkey: u16,
     pub(crate) dest_qpn: Option<u32>,
@@ -69,6 +71,7 @@ impl Raw {
                 qkey: super::QKEY,
                 source_qpn: PEER_QPN,
             },
+            srqn: 0,
             payload: Vec::new(),
             pkey: DEFAULT_PKEY,
             dest_qpn: None,
@@ -101,6 +104,9 @@ impl Raw {
         };
         let mut bytes = vec![0; self.payload.len() + 80];
         let mut builder = PacketBuilder::new(&mut bytes, bth).unwrap();
+        if self.service == Service::Xrc && self.operation.is_request() {
+            builder = builder.xrceth(XrcEth { srqn: self.srqn });
+        }
         if self.service == Service::Ud {
             builder = builder.deth(self.deth);
         }

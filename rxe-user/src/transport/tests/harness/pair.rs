@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Datagram, Host, Setup};
 use crate::time::Time;
-use crate::transport::Acks;
+use crate::transport::{Acks, SrqId};
 
 /// Index of the host that mostly requests.
 pub(crate) const A: usize = 0;
@@ -61,8 +61,15 @@ impl Pair {
     pub(crate) fn of(a: Host, b: Host, psn: [u32; 2]) -> Self {
         let mut hosts = [a, b];
         let [a, b] = &mut hosts;
-        a.connect(a.qpn, b.address, b.qpn, psn);
-        b.connect(b.qpn, a.address, a.qpn, [psn[1], psn[0]]);
+        let back = [psn[B], psn[A]];
+        a.connect(a.qpn, b.address, b.responder_qpn(), psn);
+        b.connect(b.qpn, a.address, a.responder_qpn(), back);
+        if let (Some(target_a), Some(target_b)) = (a.target, b.target) {
+            a.connect(target_a, b.address, b.qpn, psn);
+            b.connect(target_b, a.address, a.qpn, back);
+            a.peer_srqn = b.srq.map(SrqId::number);
+            b.peer_srqn = a.srq.map(SrqId::number);
+        }
         let [a, b] = hosts;
         Self::connected(a, b, psn)
     }
