@@ -1,4 +1,4 @@
-//! A connected endpoint that is given packets with the right ICRC and PSNs near the expected ones,
+//! A connected endpoint, RC and both halves of XRC, that is given packets with the right ICRC and PSNs near the expected ones,
 //! everything else as the input says: it must not panic, touch memory outside its registration,
 //! or answer one packet with more than a Read of all its memory.
 
@@ -9,9 +9,11 @@ use std::net::IpAddr;
 use libfuzzer_sys::fuzz_target;
 use rxe_user::link::{IpId, RxPacket, TxQueue};
 use rxe_user::time::Time;
-use rxe_user::transport::{Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings};
+use rxe_user::transport::{
+    Acks, CqId, Keys, Nic, NicConfig, NicLimits, QpSettings, SrqId, SrqSettings, XrcQueue,
+};
 use rxe_user::wire::icrc::{self, Envelope};
-use rxe_user::wire::{DEFAULT_PKEY, Opcode, header_len};
+use rxe_user::wire::{DEFAULT_PKEY, Opcode, Service, header_len};
 use verbs_sys::memory::Buffer;
 use verbs_sys::{
     AccessFlags, AddressVector, Completion, Gid, PathMtu, QpAttributes, QpCapabilities, QpState,
@@ -54,7 +56,11 @@ struct Endpoint {
     cq: CqId,
     buffer: Buffer,
     keys: Keys,
-    qpn: u32,
+    rc: u32,
+    /// XRC initiator and target, and the queue that the target draws from.
+    initiator: u32,
+    target: u32,
+    srq: SrqId,
     now: u64,
     tx: TxQueue,
 }
@@ -98,21 +104,42 @@ impl Endpoint {
             },
             sq_sig_all: true,
         };
-        let qpn = nic.create_qp(settings).ok()?;
+        let domain = nic.alloc_xrcd().ok()?;
+        let srq = SrqSettings {
+            pd,
+            depth: 8,
+            max_sge: 1,
+            limit: 0,
+            xrc: Some(XrcQueue { domain, cq }),
+        };
+        let initiator = QpSettings {
+            qp_type: QpType::XrcSend,
+            ..settings
+        };
+        let target = QpSettings {
+            qp_type: QpType::XrcReceive,
+            xrcd: Some(domain),
+            ..settings
+        };
         let mut endpoint = Self {
+            rc: nic.create_qp(settings).ok()?,
+            initiator: nic.create_qp(initiator).ok()?,
+            target: nic.create_qp(target).ok()?,
+            srq: nic.create_srq(srq).ok()?,
             nic,
             cq,
             buffer,
             keys,
-            qpn,
             now: 0,
             tx: TxQueue::new(1 << 14, 64),
         };
-        endpoint.connect()?;
+        endpoint.connect(endpoint.rc, true, true)?;
+        endpoint.connect(endpoint.initiator, true, false)?;
+        endpoint.connect(endpoint.target, false, true)?;
         Some(endpoint)
     }
 
-    fn connect(&mut self) -> Option<()> {
+    fn connect(&mut self, qpn: u32, requests: bool, responds: bool) -> Option<()> {
         let init = QpAttributes {
             pkey_index: Some(0),
             port: Some(1),
@@ -132,20 +159,20 @@ impl Endpoint {
             path_mtu: Some(PathMtu::Mtu256),
             dest_qpn: Some(0x77),
             rq_psn: Some(RQ_PSN),
-            max_dest_rd_atomic: Some(3),
-            min_rnr_timer: Some(1),
+            max_dest_rd_atomic: responds.then_some(3),
+            min_rnr_timer: responds.then_some(1),
             ..QpAttributes::to_state(QpState::Rtr)
         };
         let rts = QpAttributes {
             sq_psn: Some(SQ_PSN),
             timeout: Some(8),
-            retry_cnt: Some(7),
-            rnr_retry: Some(7),
-            max_qp_rd_atomic: Some(3),
+            retry_cnt: requests.then_some(7),
+            rnr_retry: requests.then_some(7),
+            max_qp_rd_atomic: requests.then_some(3),
             ..QpAttributes::to_state(QpState::Rts)
         };
         for step in [init, rtr, rts] {
-            self.nic.modify_qp(self.qpn, &step).ok()?;
+            self.nic.modify_qp(qpn, &step).ok()?;
         }
         Some(())
     }
@@ -162,38 +189,51 @@ impl Endpoint {
 
     /// Posts work; a full queue is fine.
     fn post(&mut self, kind: u8, offset: u16) {
-        let sges = [self.sge(offset, if kind % 5 == 3 { 8 } else { 700 })];
+        let kind = kind & 7;
+        let sges = [self.sge(offset, if kind == 3 { 8 } else { 700 })];
         let remote = RemoteAddress {
             addr: 0x1000,
             rkey: 1,
         };
-        let op = match kind % 5 {
-            0 => {
+        let op = match kind {
+            0 | 5 => {
                 let request = ReceiveRequest {
                     wr_id: 0,
                     sges: &sges,
                 };
                 // The queue may be full: then the work isn't there.
-                let _ = self.nic.post_recv(self.qpn, &[request]);
+                let _ = match kind {
+                    0 => self.nic.post_recv(self.rc, &[request]),
+                    _ => self.nic.post_srq_recv(self.srq, &[request]),
+                };
                 return;
             }
-            1 => SendOp::Send,
-            2 => SendOp::Read { remote },
+            1 | 6 => SendOp::Send,
+            2 | 7 => SendOp::Read { remote },
             3 => SendOp::FetchAdd { remote, add: 1 },
             _ => SendOp::Write { remote },
         };
-        let _ = self
-            .nic
-            .post_send(self.qpn, &[SendRequest::signaled(0, op, &sges)]);
+        let request = SendRequest {
+            xrc_srqn: Some(1),
+            ..SendRequest::signaled(0, op, &sges)
+        };
+        let qpn = if kind < 5 { self.rc } else { self.initiator };
+        let _ = self.nic.post_send(qpn, &[request]);
     }
 
     /// Builds the packet that the input describes.
     fn packet(&self, opcode: u8, input: &mut Input<'_>) -> Option<Vec<u8>> {
         let (flags, near, aeth, size) =
             (input.byte()?, input.byte()?, input.byte()?, input.byte()?);
-        let attributes = self.nic.query_qp(self.qpn).ok()?;
         let known = Opcode::from_byte(opcode);
         let is_response = known.is_some_and(|opcode| opcode.operation().is_response());
+        let is_xrc = known.is_some_and(|opcode| opcode.service() == Service::Xrc);
+        let qpn = match (is_xrc, is_response) {
+            (false, _) => self.rc,
+            (true, false) => self.target,
+            (true, true) => self.initiator,
+        };
+        let attributes = self.nic.query_qp(qpn).ok()?;
         let base = if is_response {
             attributes.sq_psn?
         } else {
@@ -226,10 +266,18 @@ impl Endpoint {
         bytes[0] = opcode;
         bytes[1] = pad << 4 | flags & 0x80;
         bytes[2..4].copy_from_slice(&DEFAULT_PKEY.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.qpn.to_be_bytes());
+        bytes[4..8].copy_from_slice(&qpn.to_be_bytes());
         bytes[8..12].copy_from_slice(&(psn & 0xff_ffff).to_be_bytes());
         bytes[8] = flags << 4 & 0x80;
-        let extended = bytes.get_mut(12..headers)?;
+        let mut extended = bytes.get_mut(12..headers)?;
+        if is_xrc && !is_response {
+            // Once in four times a queue that isn't there.
+            let unknown = u32::from(flags & 0x30 == 0x30) << 16;
+            let srqn = (self.srq.number() ^ unknown).to_be_bytes();
+            let header;
+            (header, extended) = extended.split_at_mut_checked(srqn.len())?;
+            header.copy_from_slice(&srqn);
+        }
         if is_response {
             if let Some(first) = extended.first_mut() {
                 *first = aeth;
@@ -275,8 +323,9 @@ fuzz_target!(|data: &[u8]| {
         panic!("the endpoint isn't set up");
     };
     let mut input = Input(data);
-    // A repeated Read may be under way already, and all requests may go again.
-    let most = 2 * (REGION as u64 / MTU) as usize + 2 * WINDOW as usize;
+    // A repeated Read may be under way already, and all requests of both
+    // requesters may go again.
+    let most = 2 * (REGION as u64 / MTU) as usize + 4 * WINDOW as usize;
     while let Some(step) = input.byte() {
         match step {
             0xf0..=0xf7 => {
