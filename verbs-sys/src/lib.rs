@@ -4,12 +4,13 @@
 //! completions, queue pair states and attributes, access flags, GIDs) and the
 //! traits that every provider implements, be it a kernel device or the
 //! userspace NIC. [`memory`] holds the buffers that are registered with a
-//! device.
+//! device. [`sysfs`] lists the kernel's devices.
 //!
 //! The cost model is that of libibverbs: one virtual call serves a batch,
 //! because the hot calls take slices.
 
 pub mod memory;
+pub mod sysfs;
 pub mod verbs;
 
 pub use verbs::*;
