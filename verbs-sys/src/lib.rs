@@ -4,12 +4,14 @@
 //! completions, queue pair states and attributes, access flags, GIDs) and the
 //! traits that every provider implements, be it a kernel device or the
 //! userspace NIC. [`memory`] holds the buffers that are registered with a
-//! device. [`sysfs`] lists the kernel's devices.
+//! device. [`sysfs`] lists the kernel's devices, [`nldev`] asks the kernel about
+//! them.
 //!
 //! The cost model is that of libibverbs: one virtual call serves a batch,
 //! because the hot calls take slices.
 
 pub mod memory;
+pub mod nldev;
 pub mod sysfs;
 pub mod verbs;
 
