@@ -6,9 +6,10 @@ use std::sync::Arc;
 use verbs_sys::memory::MemoryRange;
 use verbs_sys::{
     AccessFlags, AddressHandle, AddressVector, AsyncEvent, AtomicCapability, CompletionChannel,
-    CompletionQueue, Context, CqInit, Device, DeviceAttributes, EventSource, GidEntry, GidType,
-    LinkLayer, MemoryRegion, MemoryWindow, PathMtu, PortAttributes, PortState, ProtectionDomain,
-    QpInit, QueuePair, Result, SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
+    CompletionQueue, Context, CqInit, Device, DeviceAttributes, EventSource, ExtendedAttributes,
+    GidEntry, GidType, LinkLayer, MemoryRegion, MemoryWindow, PathMtu, PortAttributes, PortState,
+    ProtectionDomain, QpInit, QueuePair, Result, SharedReceiveQueue, SrqInit, VerbsError,
+    XrcDomain,
 };
 
 use super::channel::{Channel, Mailbox};
@@ -29,6 +30,15 @@ const DEVICE_CAP_XRC: u32 = 1 << 20;
 
 /// Physical state "link up" (IBTA 14.2.5.6).
 const PHYS_STATE_LINK_UP: u8 = 5;
+
+/// One virtual lane (IBTA PortInfo:VLCap), as rxe has it.
+const ONE_VIRTUAL_LANE: u8 = 1;
+
+/// One lane (`enum ib_port_width`): what lies under a socket isn't known.
+const WIDTH_1X: u8 = 1;
+
+/// FDR10, which the verbs show as 10 Gbit/s (`enum ib_port_speed`).
+const SPEED_10_GBPS: u8 = 8;
 
 /// Exponent of the longest time to acknowledge, as rxe has it.
 const LOCAL_CA_ACK_DELAY: u8 = 15;
@@ -144,6 +154,10 @@ impl Context for UserContext {
             max_pkeys: 1,
             local_ca_ack_delay: LOCAL_CA_ACK_DELAY,
             phys_port_cnt: 1,
+            extended: ExtendedAttributes {
+                num_comp_vectors: 1,
+                ..ExtendedAttributes::default()
+            },
             ..DeviceAttributes::default()
         })
     }
@@ -164,6 +178,15 @@ impl Context for UserContext {
             lid: 0,
             phys_state: PHYS_STATE_LINK_UP,
             link_layer: LinkLayer::Ethernet,
+            sm_lid: 0,
+            sm_sl: 0,
+            lmc: 0,
+            max_vl_num: ONE_VIRTUAL_LANE,
+            subnet_timeout: 0,
+            init_type_reply: 0,
+            active_width: WIDTH_1X,
+            active_speed: SPEED_10_GBPS,
+            port_cap_flags2: 0,
         })
     }
 

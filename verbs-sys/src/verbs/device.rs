@@ -82,6 +82,111 @@ pub struct DeviceAttributes {
     pub local_ca_ack_delay: u8,
     /// Ports.
     pub phys_port_cnt: u8,
+    /// Reads and atomics an end-to-end context accepts at a time.
+    pub max_ee_rd_atom: u32,
+    /// Reads and atomics an end-to-end context starts at a time.
+    pub max_ee_init_rd_atom: u32,
+    /// End-to-end contexts (Reliable Datagram).
+    pub max_ee: u32,
+    /// Reliable Datagram domains.
+    pub max_rdd: u32,
+    /// Raw IPv6 queue pairs.
+    pub max_raw_ipv6_qp: u32,
+    /// Raw Ethertype queue pairs.
+    pub max_raw_ethy_qp: u32,
+    /// Fast memory regions.
+    pub max_fmr: u32,
+    /// Mappings of a fast memory region.
+    pub max_map_per_fmr: u32,
+    /// What `struct ibv_device_attr_ex` adds.
+    pub extended: ExtendedAttributes,
+}
+
+/// `struct ibv_device_attr_ex` beyond `struct ibv_device_attr`, and the number
+/// of completion vectors of a context. All zero for a device or a kernel that
+/// has none of this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtendedAttributes {
+    /// On-demand paging.
+    pub odp: OdpCapabilities,
+    /// Valid bits of a completion's time stamp.
+    pub completion_timestamp_mask: u64,
+    /// Clock of the time stamps in kHz.
+    pub hca_core_clock: u64,
+    /// `enum ibv_device_cap_flags` and, above 32 bits, `IBV_DEVICE_RAW_SCATTER_FCS`
+    /// and others.
+    pub device_cap_flags_ex: u64,
+    /// TCP segmentation offload: longest message in bytes.
+    pub max_tso: u32,
+    /// TCP segmentation offload: one bit for each `enum ibv_qp_type` that has it.
+    pub tso_qp_types: u32,
+    /// Receive side scaling.
+    pub rss: RssCapabilities,
+    /// Receive work queues.
+    pub max_wq_type_rq: u32,
+    /// Packet pacing: lowest rate in kbit/s.
+    pub qp_rate_limit_min: u32,
+    /// Packet pacing: highest rate in kbit/s.
+    pub qp_rate_limit_max: u32,
+    /// Packet pacing: one bit for each `enum ibv_qp_type` that has it.
+    pub rate_limit_qp_types: u32,
+    /// `enum ibv_raw_packet_caps`.
+    pub raw_packet_caps: u32,
+    /// Tag matching.
+    pub tag_matching: TagMatchingCapabilities,
+    /// Completions that a queue can hold back.
+    pub max_cq_moderation_count: u16,
+    /// Microseconds that a queue can hold a completion back.
+    pub max_cq_moderation_period: u16,
+    /// Bytes of device memory.
+    pub max_dm_size: u64,
+    /// Completion vectors (interrupts) of a context.
+    pub num_comp_vectors: u32,
+}
+
+/// `struct ibv_odp_caps`: on-demand paging.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OdpCapabilities {
+    /// `enum ibv_odp_general_caps`.
+    pub general: u64,
+    /// `enum ibv_odp_transport_cap_bits` of RC.
+    pub rc: u32,
+    /// The same of UC.
+    pub uc: u32,
+    /// The same of UD.
+    pub ud: u32,
+    /// The same of XRC.
+    pub xrc: u32,
+}
+
+/// `struct ibv_rss_caps`: receive side scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RssCapabilities {
+    /// One bit for each `enum ibv_qp_type` that has it.
+    pub qp_types: u32,
+    /// Tables.
+    pub max_rwq_indirection_tables: u32,
+    /// Entries of a table.
+    pub max_rwq_indirection_table_size: u32,
+    /// `enum ibv_rx_hash_fields`.
+    pub rx_hash_fields_mask: u64,
+    /// `enum ibv_rx_hash_function_flags`.
+    pub rx_hash_function: u8,
+}
+
+/// `struct ibv_tm_caps`: tag matching.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TagMatchingCapabilities {
+    /// Bytes of a rendezvous header.
+    pub max_rndv_hdr_size: u32,
+    /// Tagged buffers in a list.
+    pub max_num_tags: u32,
+    /// `enum ibv_tm_cap_flags`.
+    pub flags: u32,
+    /// Operations on a list at a time.
+    pub max_ops: u32,
+    /// Scatter entries of a tagged buffer.
+    pub max_sge: u32,
 }
 
 /// `enum ibv_port_state`.
@@ -116,7 +221,7 @@ pub enum LinkLayer {
     Ethernet = 2,
 }
 
-/// `struct ibv_port_attr`, the parts that mean something on Ethernet.
+/// `struct ibv_port_attr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortAttributes {
     /// Logical state.
@@ -143,4 +248,22 @@ pub struct PortAttributes {
     pub phys_state: u8,
     /// Link layer.
     pub link_layer: LinkLayer,
+    /// Local identifier of the subnet manager; 0 on Ethernet.
+    pub sm_lid: u16,
+    /// Service level of the subnet manager; 0 on Ethernet.
+    pub sm_sl: u8,
+    /// Low bits of the local identifier that paths may differ in.
+    pub lmc: u8,
+    /// Virtual lanes, as the code of IBTA PortInfo:VLCap (1 to 5 for 1 to 15).
+    pub max_vl_num: u8,
+    /// Exponent of the subnet's propagation delay.
+    pub subnet_timeout: u8,
+    /// What the subnet manager did to the port (IBTA PortInfo:InitTypeReply).
+    pub init_type_reply: u8,
+    /// Lanes of the link, as `enum ib_port_width` (1 is 1X, 2 is 4X).
+    pub active_width: u8,
+    /// Rate of a lane, as `enum ib_port_speed` (8 is 10 Gbit/s).
+    pub active_speed: u8,
+    /// `enum ibv_port_cap_flags2`.
+    pub port_cap_flags2: u16,
 }

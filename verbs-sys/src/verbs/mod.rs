@@ -13,7 +13,10 @@ mod work;
 
 pub use access::AccessFlags;
 pub use completion::{Completion, WcFlags, WcOpcode, WcStatus};
-pub use device::{AtomicCapability, DeviceAttributes, LinkLayer, PortAttributes, PortState};
+pub use device::{
+    AtomicCapability, DeviceAttributes, ExtendedAttributes, LinkLayer, OdpCapabilities,
+    PortAttributes, PortState, RssCapabilities, TagMatchingCapabilities,
+};
 pub use error::{PostError, Result, VerbsError};
 pub use event::{AsyncEvent, EventKind, EventSource};
 pub use gid::{Gid, GidEntry, GidType};
