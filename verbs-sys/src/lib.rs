@@ -5,7 +5,7 @@
 //! traits that every provider implements, be it a kernel device or the
 //! userspace NIC. [`memory`] holds the buffers that are registered with a
 //! device. [`sysfs`] lists the kernel's devices, [`nldev`] asks the kernel about
-//! them.
+//! them, [`ucma`] is its connection manager.
 //!
 //! The cost model is that of libibverbs: one virtual call serves a batch,
 //! because the hot calls take slices.
@@ -13,6 +13,8 @@
 pub mod memory;
 pub mod nldev;
 pub mod sysfs;
+mod uapi;
+pub mod ucma;
 pub mod verbs;
 
 pub use verbs::*;

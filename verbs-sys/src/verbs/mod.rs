@@ -1,6 +1,7 @@
 //! Words and traits of the verbs (IBTA volume 1, chapters 10 and 11).
 
 mod access;
+pub mod cm;
 mod completion;
 mod device;
 mod error;
