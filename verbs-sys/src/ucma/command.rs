@@ -223,7 +223,8 @@ fn conn_param(parameters: &ConnectParameters<'_>) -> CmResult<ConnParam> {
     let (private_data, private_data_len) = private(parameters.private_data)?;
     Ok(ConnParam {
         qp_num: parameters.qpn,
-        qkey: parameters.qkey.unwrap_or(0),
+        // The kernel takes one for InfiniBand addresses only.
+        qkey: 0,
         private_data,
         private_data_len,
         srq: parameters.srq.into(),

@@ -50,6 +50,9 @@ impl PortSpace {
     }
 }
 
+/// `RDMA_UDP_QKEY`: the Q_Key of all queue pairs of [`PortSpace::Udp`].
+pub const UDP_QKEY: u32 = 0x0123_4567;
+
 /// `rdma_set_option(3)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CmOption {
@@ -66,12 +69,11 @@ pub enum CmOption {
 }
 
 /// `struct rdma_conn_param`: what the ends of a connection tell each other.
+/// Datagram services found by IP address all have the Q_Key [`UDP_QKEY`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ConnectParameters<'a> {
     /// Own queue pair.
     pub qpn: u32,
-    /// Q_Key of the own queue pair (UD, accepting end); `None`: the usual one.
-    pub qkey: Option<u32>,
     /// The queue pair takes receives from a shared receive queue.
     pub srq: bool,
     /// Reads and atomics this end accepts at a time.
@@ -246,8 +248,9 @@ pub trait CmId: Send {
     /// [`CmError::TimedOut`], [`CmError::Interrupted`].
     fn next_event(&mut self, wait: &Wait<'_>) -> CmResult<CmEvent>;
 
-    /// Joins a multicast group on the bound device (`rdma_join_multicast(3)`)
-    /// and waits for the answer: where to send to, and what to attach to.
+    /// Joins a multicast group on the device that the address is resolved or
+    /// bound to, before the route is (`rdma_join_multicast(3)`), and waits for
+    /// the answer: where to send to, and what to attach to.
     ///
     /// # Errors
     /// [`CmError::Failed`] when the fabric refuses.

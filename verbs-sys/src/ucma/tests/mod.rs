@@ -14,7 +14,7 @@ use super::answer::{Delivered, qp_attributes, route};
 use super::{address, command};
 use crate::uapi::ucma::{ConnParam, Event, QUERY_ADDR, QUERY_GID, QpAttr, QueryAddrResponse};
 use crate::verbs::cm::{
-    CmError, CmEventKind, CmOption, CmStatus, ConnectParameters, PortSpace, RejectReason,
+    CmError, CmEventKind, CmOption, CmStatus, ConnectParameters, PortSpace, RejectReason, UDP_QKEY,
 };
 use crate::verbs::{AccessFlags, AttributeMask, Gid, PathMtu, QpState};
 use record::{Buffer, Record, records};
@@ -43,7 +43,6 @@ impl Fields<'_> {
         let length = usize::from(self.u8(at + 264));
         ConnectParameters {
             qpn: self.u32(at),
-            qkey: Some(self.u32(at + 4)).filter(|qkey| *qkey != 0),
             srq: self.u8(at + 265) != 0,
             responder_resources: self.u8(at + 266),
             initiator_depth: self.u8(at + 267),
@@ -201,7 +200,7 @@ fn golden_events_read_as_what_happened() {
                 }
                 (CmEventKind::Established, PortSpace::Udp) => {
                     let peer = event.datagram.unwrap();
-                    assert_eq!(peer.qkey, 0x0123_4567, "{context}");
+                    assert_eq!(peer.qkey, UDP_QKEY, "{context}");
                     assert!(peer.av.dgid.is_v4_mapped(), "{context}");
                     assert_eq!(peer.av.hop_limit, 64, "{context}");
                 }
@@ -260,7 +259,7 @@ fn golden_attributes_have_what_each_state_needs() {
             match attributes.state {
                 Some(QpState::Init) if attributes.qkey.is_some() => {
                     assert_eq!(attributes.mask(), init | Mask::QKEY, "{context}");
-                    assert_eq!(attributes.qkey, Some(0x0123_4567), "{context}");
+                    assert_eq!(attributes.qkey, Some(UDP_QKEY), "{context}");
                 }
                 Some(QpState::Init) => {
                     assert_eq!(attributes.mask(), init | Mask::ACCESS_FLAGS, "{context}");
