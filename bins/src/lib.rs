@@ -1,5 +1,6 @@
 //! What the commands share: from the arguments of the process to its exit code.
 
+pub mod docs;
 mod signals;
 mod userspace;
 

@@ -9,23 +9,8 @@ use crate::words::{Measurement, Tool, Verb};
 /// Width of the column with the option's names.
 const NAMES_WIDTH: usize = 34;
 
-/// Exit codes, after the options.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0   the run ended well
-  1   anything else, help and version included (as stock perftest does)
-  130 interrupted (Ctrl-C); an endless one-way test ends well by that
-";
-
-const SECTIONS: &[(Section, &str)] = &[
-    (Section::Traffic, "Traffic"),
-    (Section::Connection, "Connection"),
-    (Section::Device, "Device, addresses, packets"),
-    (Section::Queues, "Queues and memory"),
-    (Section::Report, "Report"),
-    (Section::Rate, "Rate limiter"),
-    (Section::Own, "Not in stock perftest"),
-];
+/// No line is longer, but for a name that is.
+const WIDTH: usize = 100;
 
 /// The help text of `tool`, for standard output. `program` is the name it
 /// was started by.
@@ -37,36 +22,28 @@ pub fn text(tool: Tool, program: &str) -> String {
          Measures {}. Options marked (both) must be the same at both ends.\n",
         subject(tool)
     );
-    for (section, title) in SECTIONS {
-        let rows: Vec<_> = table::rows()
-            .filter(|row| row.section == *section && row.tools.contains(tool))
+    for (section, title) in Section::EXPLAINED {
+        let rows: String = table::section(tool, *section)
+            .map(|row| option(row, tool))
             .collect();
-        if rows.is_empty() {
-            continue;
-        }
-        // Writing to a String does not fail.
-        let _ = writeln!(help, "\n{title}:");
-        for row in rows {
-            help.push_str(&option(row, tool));
+        if !rows.is_empty() {
+            // Writing to a String does not fail.
+            let _ = write!(help, "\n{title}:\n{rows}");
         }
     }
     help.push_str("\nTaken for the sake of scripts, without effect on this tool:\n");
     help.push_str(&names(Section::RawEthernet));
     help.push_str("\nRefused, for want of the hardware or of an implementation:\n");
     help.push_str(&names(Section::Hardware));
-    help.push('\n');
-    help.push_str(EXIT_CODES);
-    if tool.exit_code_without_device() != 1 {
-        let _ = writeln!(
-            help,
-            "  {}   no such device, or none",
-            tool.exit_code_without_device()
-        );
+    help.push_str("\nExit codes:\n");
+    for (code, meaning) in exit_codes(tool) {
+        let _ = writeln!(help, "  {code:<4}{meaning}");
     }
     help
 }
 
-fn subject(tool: Tool) -> String {
+/// What the tool measures, as a sentence has it.
+pub(super) fn subject(tool: Tool) -> String {
     let verb = match tool.verb {
         Verb::Send | Verb::SendImm => "SEND",
         Verb::Write | Verb::WriteImm => "RDMA WRITE",
@@ -79,6 +56,41 @@ fn subject(tool: Tool) -> String {
     }
 }
 
+/// The exit codes of the tool, and what each means.
+pub(super) fn exit_codes(tool: Tool) -> Vec<(i32, &'static str)> {
+    let mut codes = vec![
+        (0, "the run ended well"),
+        (
+            1,
+            "anything else, help and version included (as stock perftest does)",
+        ),
+    ];
+    let without_device = tool.exit_code_without_device();
+    if without_device != 1 {
+        codes.push((without_device, "no such device, or none"));
+    }
+    codes.push((
+        130,
+        "interrupted (Ctrl-C); an endless one-way test ends well by that",
+    ));
+    codes
+}
+
+/// What an option does, its default, and what else there is to know.
+pub(super) fn explanation(row: &OptionRow, tool: Tool) -> String {
+    let mut text = row.help.to_owned();
+    if let Some(default) = row.default {
+        text.push_str(&format!(" [{}]", default(tool)));
+    }
+    if row.symmetric {
+        text.push_str(" (both)");
+    }
+    if unsupported::is_listed(row.long) {
+        text.push_str(" (not supported yet)");
+    }
+    text
+}
+
 fn option(row: &OptionRow, tool: Tool) -> String {
     let mut names = match row.short {
         Some(letter) => format!("  -{letter}, --{}", row.long),
@@ -88,22 +100,24 @@ fn option(row: &OptionRow, tool: Tool) -> String {
         names.push('=');
         names.push_str(value);
     }
-    let mut line = if names.len() < NAMES_WIDTH {
-        format!("{names:NAMES_WIDTH$}{}", row.help)
+    let mut text = if names.len() < NAMES_WIDTH {
+        format!("{names:NAMES_WIDTH$}")
     } else {
-        format!("{names}\n{:NAMES_WIDTH$}{}", "", row.help)
+        format!("{names}\n{:NAMES_WIDTH$}", "")
     };
-    if let Some(default) = row.default {
-        line.push_str(&format!(" [{}]", default(tool)));
+    let mut column = NAMES_WIDTH;
+    for (index, word) in explanation(row, tool).split(' ').enumerate() {
+        if index > 0 && column + 1 + word.len() > WIDTH {
+            let _ = write!(text, "\n{:NAMES_WIDTH$}{word}", "");
+            column = NAMES_WIDTH + word.len();
+        } else {
+            let blank = if index > 0 { " " } else { "" };
+            let _ = write!(text, "{blank}{word}");
+            column += blank.len() + word.len();
+        }
     }
-    if row.symmetric {
-        line.push_str(" (both)");
-    }
-    if unsupported::is_listed(row.long) {
-        line.push_str(" (not supported yet)");
-    }
-    line.push('\n');
-    line
+    text.push('\n');
+    text
 }
 
 /// All names of a section, wrapped.

@@ -11,11 +11,13 @@
 //! facts about a device go in as arguments. Texts are those of stock perftest
 //! 6.29, byte for byte, where it has one.
 
+pub mod completion;
 pub mod device;
 mod device_class;
 mod getopt;
 pub mod gid;
 pub mod help;
+pub mod manual;
 mod message;
 mod number;
 mod params;

@@ -22,7 +22,9 @@ fn help_lists_what_the_tool_has() {
 
 #[test]
 fn help_fits_a_terminal() {
-    for line in text(WRITE_BW, "ib_write_bw").lines() {
-        assert!(line.len() <= 120, "{line}");
+    for tool in Tool::ALL {
+        for line in text(tool, tool.name()).lines() {
+            assert!(line.len() <= WIDTH, "{line}");
+        }
     }
 }

@@ -59,6 +59,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     )
     .letter('m')
     .symmetric()
+    .choices(&["256", "512", "1024", "2048", "4096"])
     .default(|_| "active MTU of the port".into())
     .help("Path MTU: 256, 512, 1024, 2048 or 4096"),
     OptionRow::text(Section::Traffic, "size", "<size>", size)
@@ -135,6 +136,7 @@ pub(super) const ROWS: &[OptionRow] = &[
     .help("No warning when the CPU does not run at full frequency"),
     OptionRow::text(Section::Device, "connection", "<type>", connection)
         .letter('c')
+        .choices(&["RC", "UC", "UD", "XRC", "DC", "SRD"])
         .symmetric()
         .default(|_| "RC".into())
         .help("Transport service: RC; UC for SEND and WRITE; UD for SEND"),
@@ -313,6 +315,7 @@ pub(super) const ROWS: &[OptionRow] = &[
             " You are not running the atomic_lat/bw test!\n \
              To change the atomic action type, you must run one of the atomic tests\n",
         )
+        .choices(&["CMP_AND_SWAP", "FETCH_AND_ADD"])
         .symmetric()
         .default(|_| "FETCH_AND_ADD".into())
         .help("CMP_AND_SWAP or FETCH_AND_ADD"),

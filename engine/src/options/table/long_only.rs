@@ -15,6 +15,7 @@ const INT: &str = "int";
 /// Before the accelerators, in the order of stock perftest.
 pub(super) const FIRST: &[OptionRow] = &[
     OptionRow::text(Section::Device, "force-link", "<type>", force_link)
+        .choices(&["IB", "ETHERNET"])
         .help("Link layer: IB or ETHERNET"),
     raw_ethernet::new_mac("remote_mac"),
     raw_ethernet::new_mac("local_mac"),
@@ -101,13 +102,16 @@ pub(super) const FIRST: &[OptionRow] = &[
         .help("Send no more than this"),
     OptionRow::text(Section::Rate, "rate_limit_type", "<type>", rate_type)
         .listed(Tools::BW)
+        .choices(&["HW", "SW"])
         .default(|_| "HW, else SW".into())
         .help("HW (by the adapter) or SW (by the sender)"),
     OptionRow::text(Section::Rate, "rate_units", "<unit>", rate_units)
         .listed(Tools::BW)
+        .choices(&["M", "g", "p"])
         .default(|_| "g".into())
         .help("M (MiB/s), g (Gb/s) or p (packets/s)"),
     OptionRow::text(Section::Report, "output", "<what>", output)
+        .choices(&["bandwidth", "message_rate", "latency"])
         .help("Print one number: bandwidth, message_rate or latency"),
     OptionRow::flag(Section::Report, "cpu_util", |s| s.cpu_utilization = true)
         .help("CPU utilization; with -D"),

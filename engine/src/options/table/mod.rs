@@ -1,5 +1,5 @@
-//! The one table of options: parser, help text and later the man page and
-//! the completions are made from its rows.
+//! The one table of options: parser, help text, man pages and completions are
+//! made from its rows.
 //!
 //! Rows stand in the order of stock perftest 6.29, because getopt lists the
 //! candidates of an ambiguous abbreviation in that order. Options of stock
@@ -20,6 +20,8 @@ pub(super) use raw_ethernet::{check_addresses, check_names};
 pub(super) use row::Store;
 pub use row::{OptionRow, Section, Tools};
 
+use crate::words::Tool;
+
 /// Every option, in order.
 pub fn rows() -> impl Iterator<Item = &'static OptionRow> {
     [
@@ -31,6 +33,11 @@ pub fn rows() -> impl Iterator<Item = &'static OptionRow> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// The options of one section that `tool` has.
+pub fn section(tool: Tool, section: Section) -> impl Iterator<Item = &'static OptionRow> {
+    rows().filter(move |row| row.section == section && row.tools.contains(tool))
 }
 
 /// What a long name, possibly abbreviated, stands for.

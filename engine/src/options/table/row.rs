@@ -76,10 +76,27 @@ pub enum Section {
     Rate,
     /// Options stock perftest does not have.
     Own,
+    /// Help and version.
+    General,
     /// Accelerators, encryption, special adapters; refused.
     Hardware,
     /// Raw Ethernet tools; accepted and without effect.
     RawEthernet,
+}
+
+impl Section {
+    /// The sections whose options are explained one by one, in the order of
+    /// the help text, with their headings.
+    pub const EXPLAINED: &'static [(Section, &'static str)] = &[
+        (Section::Traffic, "Traffic"),
+        (Section::Connection, "Connection"),
+        (Section::Device, "Device, addresses, packets"),
+        (Section::Queues, "Queues and memory"),
+        (Section::Report, "Report"),
+        (Section::Rate, "Rate limiter"),
+        (Section::Own, "Not in stock perftest"),
+        (Section::General, "Help"),
+    ];
 }
 
 /// Limits of a number and the words stock perftest has for them.
@@ -171,6 +188,8 @@ pub struct OptionRow {
     pub alias: Option<&'static str>,
     /// What the argument is called; absent when there is none.
     pub value: Option<&'static str>,
+    /// The only arguments there are; empty when it is a number or free text.
+    pub choices: &'static [&'static str],
     /// Tools whose help lists the option.
     pub tools: Tools,
     /// Both ends must be given the same.
@@ -203,6 +222,7 @@ impl OptionRow {
             long,
             alias: None,
             value: None,
+            choices: &[],
             tools: Tools::ALL,
             symmetric: false,
             default: None,
@@ -225,12 +245,12 @@ impl OptionRow {
 
     /// `-h`.
     pub(super) const fn help_screen() -> OptionRow {
-        OptionRow::new(Section::Report, "help", Store::Help)
+        OptionRow::new(Section::General, "help", Store::Help)
     }
 
     /// `-V`.
     pub(super) const fn version() -> OptionRow {
-        OptionRow::new(Section::Report, "version", Store::Version)
+        OptionRow::new(Section::General, "version", Store::Version)
     }
 
     /// An option with a numeric argument.
@@ -290,6 +310,10 @@ impl OptionRow {
             alias: Some(alias),
             ..self
         }
+    }
+
+    pub(super) const fn choices(self, choices: &'static [&'static str]) -> OptionRow {
+        OptionRow { choices, ..self }
     }
 
     /// Tools whose help lists the option; the others take it all the same.
