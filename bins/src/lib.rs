@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use engine::failure::Failure;
 use engine::interrupt::Interrupt;
 use engine::options::{self, Outcome, Tool, Verbosity};
+use engine::report::Style;
 use engine::screen::Screen;
 use engine::tool;
 
@@ -27,7 +28,7 @@ pub fn run(tool: Tool) -> ExitCode {
 fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen) -> i32 {
     let resolved = options::from_command_line(tool, program, arguments, options::configured_cpus());
     if let Err(error) = screen.messages(&resolved.messages) {
-        return report(tool, &Failure::Screen(error), screen);
+        return report(tool, Style::default(), &Failure::Screen(error), screen);
     }
     let params = match resolved.outcome {
         Outcome::Run(params) => params,
@@ -40,14 +41,14 @@ fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen
         .and_then(|()| tool::run(&params, &[&Userspace], screen, &interrupt));
     match ran {
         Ok(()) => 0,
-        Err(failure) => report(tool, &failure, screen),
+        Err(failure) => report(tool, params.report.style, &failure, screen),
     }
 }
 
 /// Says what went wrong, first as stock perftest does, then whose fault it is
 /// and what to do; returns the exit code.
-fn report(tool: Tool, failure: &Failure, screen: &mut Screen) -> i32 {
-    let stock = failure.stock_text(tool);
+fn report(tool: Tool, style: Style, failure: &Failure, screen: &mut Screen) -> i32 {
+    let stock = style.complaint(&failure.stock_text(tool));
     // When stderr is closed, too, there is nobody left to tell.
     let _ = screen.err(&format!("{stock}{tool}: {failure}\n"));
     failure.exit_code(tool)

@@ -10,6 +10,7 @@ use crate::report::json::{self, Results, SingleNumber};
 use crate::report::{HeaderInfo, notes};
 use crate::screen::{Screen, ScreenError};
 use crate::stats::{LatencyFigures, LatencySamples, Scale, TimedLatency};
+use crate::words::Verb;
 
 /// Shows one end's test on its screen, and writes its report file.
 pub(crate) struct Reporter<'a> {
@@ -44,7 +45,7 @@ impl<'a> Reporter<'a> {
             bandwidth_reached: false,
             rate_reached: false,
         };
-        let header = reporter.info.render();
+        let header = reporter.info.render(params.report.style);
         reporter.full(&header)?;
         Ok(reporter)
     }
@@ -99,7 +100,8 @@ impl<'a> Reporter<'a> {
         format!(
             "{}{}",
             self.columns.line(),
-            self.columns.titles(self.params.report.cpu_utilization)
+            self.columns
+                .titles(self.params.report.cpu_utilization, self.params.report.style)
         )
     }
 
@@ -131,9 +133,10 @@ impl<'a> Reporter<'a> {
                 columns::single_number(shown.message_rate),
                 Some(SingleNumber::MessageRate(shown.message_rate)),
             ),
-            Output::Full | Output::Latency => {
-                (columns::bandwidth_row(shown, six_decimals, cpu), None)
-            }
+            Output::Full | Output::Latency => (
+                columns::bandwidth_row(shown, six_decimals, cpu, self.params.report.style),
+                None,
+            ),
         };
         self.screen.out(&text)?;
         let row = Results::Bandwidth {
@@ -151,16 +154,18 @@ impl<'a> Reporter<'a> {
         cpu: Option<f32>,
     ) -> Result<(), ScreenError> {
         let units = self.params.units();
+        let style = self.params.report.style;
         let cpu = self.cpu_column(cpu);
         let row = |report: &BandwidthReport| {
             let six_decimals = columns::shows_six_decimals(units, report.average);
-            columns::bandwidth_row(report, six_decimals, cpu)
+            columns::bandwidth_row(report, six_decimals, cpu, style)
         };
         let text = columns::both_results(
             self.columns,
             [&row(local), &row(remote)],
-            false,
+            self.params.verb() == Verb::Atomic,
             self.params.report.cpu_utilization,
+            style,
         );
         self.screen.out(&text)
     }
@@ -272,7 +277,7 @@ impl<'a> Reporter<'a> {
         let Some(name) = &self.params.report.json_file else {
             return Ok(());
         };
-        let text = json::render(&self.info, results, cpu);
+        let text = json::render(&self.info, results, cpu, self.params.report.style);
         match json::write(Path::new(name), &text) {
             Ok(()) => Ok(()),
             Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),

@@ -11,18 +11,18 @@ mod screen;
 
 use std::fs;
 
-use engine::report::HeaderInfo;
 use engine::report::address::{Whose, address_lines};
 use engine::report::columns::{
     Columns, bandwidth_row, bandwidth_row_per_port, both_results, counter_lines, latency_row,
     latency_timed_row, sample_list, shows_six_decimals, single_number,
 };
+use engine::report::{HeaderInfo, Style};
 
 use engine::report::notes;
 use engine::stats::{LatencyFigures, LatencySamples, Scale};
 use records::{entries, golden_folder, stock_cases};
 use report_file::report_files;
-use screen::{ALL_COLUMNS, Generation, Row, c_number};
+use screen::{ALL_COLUMNS, Row, c_number};
 
 /// What a recorded program wrote to stdout.
 struct Screen {
@@ -69,7 +69,7 @@ fn is_help(text: &str) -> bool {
 struct Walk<'a> {
     name: &'a str,
     rest: &'a str,
-    generation: Generation,
+    style: Style,
     info: Option<HeaderInfo>,
     columns: Option<(Columns, bool)>,
     checked: usize,
@@ -80,7 +80,7 @@ impl<'a> Walk<'a> {
         Self {
             name: &screen.name,
             rest: &screen.text,
-            generation: Generation::of(&screen.text),
+            style: screen::style_of(&screen.text),
             info: None,
             columns: None,
             checked: 0,
@@ -89,10 +89,9 @@ impl<'a> Walk<'a> {
 
     /// Our text must come next. A killed program may have left half of it.
     fn expect(&mut self, ours: &str) {
-        let ours = self.generation.adapt(ours);
         if ours.starts_with(self.rest) {
             self.rest = "";
-        } else if let Some(rest) = self.rest.strip_prefix(ours.as_str()) {
+        } else if let Some(rest) = self.rest.strip_prefix(ours) {
             self.rest = rest;
         } else {
             let theirs: String = self.rest.chars().take(ours.len()).collect();
@@ -116,7 +115,7 @@ impl<'a> Walk<'a> {
             self.expect(notes::BANNER);
         } else if let Some(header) = self.header() {
             let info = screen::header(header);
-            self.expect(&info.render());
+            self.expect(&info.render(self.style));
             self.info = Some(info);
         } else if line == notes::LINE {
             self.expect(notes::LINE);
@@ -161,8 +160,8 @@ impl<'a> Walk<'a> {
     fn titles(&mut self) {
         for columns in ALL_COLUMNS {
             for cpu_util in [false, true] {
-                let ours = columns.titles(cpu_util);
-                if self.rest.starts_with(&self.generation.adapt(&ours)) {
+                let ours = columns.titles(cpu_util, self.style);
+                if self.rest.starts_with(&ours) {
                     self.columns = Some((columns, cpu_util));
                     return self.expect(&ours);
                 }
@@ -217,7 +216,7 @@ impl<'a> Walk<'a> {
                 let average = line.split_ascii_whitespace().nth(3).unwrap();
                 let six_decimals = average.split('.').nth(1).is_some_and(|d| d.len() == 6);
                 self.check_decimals(columns, report.average, six_decimals);
-                bandwidth_row(&report, six_decimals, cpu)
+                bandwidth_row(&report, six_decimals, cpu, self.style)
             }
             Row::Latency(size, iterations, figures, cpu) => {
                 latency_row(size, iterations, &figures, cpu)
@@ -254,7 +253,7 @@ impl<'a> Walk<'a> {
         let [local, remote] = &rows[..] else {
             panic!("{}: {} rows of results", self.name, rows.len());
         };
-        let ours = both_results(columns, [local, remote], atomic, cpu_util);
+        let ours = both_results(columns, [local, remote], atomic, cpu_util, self.style);
         // Its first line has been taken as an ordinary one.
         self.expect(ours.strip_prefix(notes::LINE).unwrap());
     }

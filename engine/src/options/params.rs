@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use verbs_sys::{LinkLayer, PathMtu};
 
+use crate::report::Style;
 use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 
 /// What `-m` asked for. A number that is no MTU is no parse error: stock
@@ -216,6 +217,8 @@ pub struct ControlParams {
 /// What is printed and saved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportParams {
+    /// `--output_style`.
+    pub style: Style,
     /// `--output`.
     pub output: Output,
     /// `--report_gbits`.

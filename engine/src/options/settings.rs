@@ -5,6 +5,7 @@ use std::time::Duration;
 use verbs_sys::LinkLayer;
 
 use super::params::{MtuRequest, Output, RateUnits, Verbosity};
+use crate::report::Style;
 use crate::words::{Atomic, Connection};
 use crate::words::{Tool, Verb};
 
@@ -102,6 +103,7 @@ pub(super) struct Settings {
     pub(super) rate_type_given: bool,
     pub(super) rate_units: RateUnits,
     pub(super) output: Output,
+    pub(super) style: Style,
     pub(super) cpu_utilization: bool,
     pub(super) json: bool,
     pub(super) json_file: String,
@@ -232,6 +234,7 @@ impl Settings {
             rate_type_given: false,
             rate_units: RateUnits::GigabitsPerSecond,
             output: Output::Full,
+            style: Style::default(),
             cpu_utilization: false,
             json: false,
             json_file: Settings::DEFAULT_JSON_FILE.to_owned(),

@@ -2,6 +2,7 @@
 
 use super::cformat::{column, fixed, general};
 use super::notes::{LINE, LINE_PER_PORT};
+use super::style::Style;
 use crate::exchange::{BandwidthReport, Units};
 use crate::stats::{LatencyFigures, TimedLatency};
 
@@ -28,14 +29,14 @@ impl Columns {
     }
 
     /// The titles, with their line end; the CPU column with `--cpu_util`.
-    pub fn titles(self, cpu_util: bool) -> String {
+    pub fn titles(self, cpu_util: bool, style: Style) -> String {
         let mut titles = match self {
-            Self::Bandwidth(units) => bandwidth_titles(units),
+            Self::Bandwidth(units) => bandwidth_titles(units, style),
             Self::BandwidthPerPort(units) => {
-                let unit = unit_name(units);
+                let unit = unit_name(units, style);
                 format!(
                     "{}   BW Port1[{unit}]   MsgRate Port1[Mpps]   BW Port2[{unit}]   MsgRate Port2[Mpps]",
-                    bandwidth_titles(units)
+                    bandwidth_titles(units, style)
                 )
             }
             Self::Latency => {
@@ -52,15 +53,15 @@ impl Columns {
     }
 }
 
-fn bandwidth_titles(units: Units) -> String {
-    let unit = unit_name(units);
+fn bandwidth_titles(units: Units, style: Style) -> String {
+    let unit = unit_name(units, style);
     format!(" #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]")
 }
 
-fn unit_name(units: Units) -> &'static str {
+fn unit_name(units: Units, style: Style) -> &'static str {
     match units {
         Units::Gbits => "Gb/sec",
-        Units::Mib => "MiB/sec",
+        Units::Mib => style.mib_per_second(),
     }
 }
 
@@ -80,7 +81,12 @@ pub fn shows_six_decimals(units: Units, local_average: f64) -> bool {
 
 /// A bandwidth row: size, iterations, peak, average, message rate.
 /// `six_decimals`: see [`shows_six_decimals`].
-pub fn bandwidth_row(row: &BandwidthReport, six_decimals: bool, cpu_util: Option<f32>) -> String {
+pub fn bandwidth_row(
+    row: &BandwidthReport,
+    six_decimals: bool,
+    cpu_util: Option<f32>,
+    style: Style,
+) -> String {
     let end = row_end(cpu_util);
     let rate = column(row.message_rate, 6);
     if six_decimals {
@@ -93,11 +99,12 @@ pub fn bandwidth_row(row: &BandwidthReport, six_decimals: bool, cpu_util: Option
         )
     } else {
         format!(
-            " {:<7}    {:<10}       {}            {}\t\t     {rate}{end}",
+            " {:<7}    {:<10}       {}            {}{}{rate}{end}",
             row.size,
             row.iterations,
             column(row.peak, 2),
             column(row.average, 2),
+            style.before_message_rate(),
         )
     }
 }
@@ -186,9 +193,15 @@ pub fn sample_list(samples: impl Iterator<Item = f64>, cycles: bool) -> String {
 /// The parts of `--report-both`, shown after the row with the sums.
 /// `rows`: the local row and the remote row; `atomic`: `ib_atomic_bw`, which
 /// has no blank behind its headings.
-pub fn both_results(columns: Columns, rows: [&str; 2], atomic: bool, cpu_util: bool) -> String {
+pub fn both_results(
+    columns: Columns,
+    rows: [&str; 2],
+    atomic: bool,
+    cpu_util: bool,
+    style: Style,
+) -> String {
     let blank = if atomic { "" } else { " " };
-    let titles = columns.titles(cpu_util);
+    let titles = columns.titles(cpu_util, style);
     let [local, remote] = rows;
     format!(
         "{LINE}\n Local results:{blank}\n{LINE}{titles}{local}\
@@ -215,9 +228,17 @@ mod tests {
     #[test]
     fn shows_the_known_rows() {
         assert_eq!(
-            bandwidth_row(&report(), false, None),
+            bandwidth_row(&report(), false, None, Style::V6_29),
             " 4096       1000             2238.17            2118.95\t\t     0.542452\n"
         );
+        for style in [Style::V6_06, Style::V6_20] {
+            assert_eq!(
+                bandwidth_row(&report(), false, None, style),
+                " 4096       1000             2238.17            2118.95\t\t   0.542452\n"
+            );
+            let titles = Columns::Bandwidth(Units::Mib).titles(false, style);
+            assert!(titles.contains("BW peak[MB/sec]    BW average[MB/sec]"));
+        }
         let figures = LatencyFigures {
             min: 1.67,
             max: 48.93,
@@ -234,7 +255,7 @@ mod tests {
         assert!(latency_row(2, 1000, &figures, Some(12.5)).ends_with("48.93  \t    12.50\n"));
         assert!(
             Columns::LatencyTimed
-                .titles(true)
+                .titles(true, Style::V6_29)
                 .ends_with("average    CPU_Util[%]\n")
         );
     }
@@ -248,7 +269,7 @@ mod tests {
         row.peak = 0.001_447;
         row.average = 0.001_177;
         assert_eq!(
-            bandwidth_row(&row, true, None),
+            bandwidth_row(&row, true, None, Style::V6_29),
             " 4096       1000           0.001447            0.001177            0.542452\n"
         );
     }
@@ -265,7 +286,7 @@ mod tests {
         assert!(bandwidth_row_per_port(&row, None).ends_with(
             "\t\t   0.542452        1.00               0.500000              1.00               0.500000\n"
         ));
-        let titles = Columns::BandwidthPerPort(Units::Gbits).titles(false);
+        let titles = Columns::BandwidthPerPort(Units::Gbits).titles(false, Style::V6_29);
         assert!(titles.ends_with("   BW Port2[Gb/sec]   MsgRate Port2[Mpps]\n"));
         assert_eq!(Columns::BandwidthPerPort(Units::Mib).line().len(), 164);
     }
@@ -273,9 +294,12 @@ mod tests {
     #[test]
     fn both_results_name_the_ends() {
         let columns = Columns::Bandwidth(Units::Mib);
-        let text = both_results(columns, ["local\n", "remote\n"], false, false);
+        let text = both_results(columns, ["local\n", "remote\n"], false, false, Style::V6_29);
         assert!(text.contains("\n Local results: \n"));
         assert!(text.ends_with("MsgRate[Mpps]\nremote\n"));
-        assert!(both_results(columns, ["", ""], true, false).contains("\n Remote results:\n"));
+        assert!(
+            both_results(columns, ["", ""], true, false, Style::V6_29)
+                .contains("\n Remote results:\n")
+        );
     }
 }

@@ -3,6 +3,7 @@
 use verbs_sys::LinkLayer;
 
 use super::notes::LINE;
+use super::style::Style;
 use crate::exchange::{Atomic, Connection, Measurement, Verb};
 
 /// Everything the header and the report file say about a run.
@@ -190,7 +191,7 @@ impl HeaderInfo {
     }
 
     /// The header with its two lines.
-    pub fn render(&self) -> String {
+    pub fn render(&self, style: Style) -> String {
         let mut text = String::from(LINE);
         let mut put = |line: String| {
             text.push_str(&line);
@@ -221,17 +222,23 @@ impl HeaderInfo {
             self.connection.name(),
             on_off(self.srq)
         ));
-        put(self.ordering_line());
+        put(self.ordering_line(style));
         if self.relaxed_ordering_warning {
             put(" WARNING: CPU is not PCIe relaxed ordering compliant.".to_owned());
             put(" WARNING: You should disable PCIe RO with `--disable_pcie_relaxed` for both server and client.".to_owned());
         }
+        let reorder = match style.has_newer_fields() {
+            true => format!(
+                "\t\tUsing Enhanced Reorder      : {}",
+                on_off(self.enhanced_reorder)
+            ),
+            false => String::new(),
+        };
         put(format!(
-            " ibv_wr* API     : {}\t\tUsing Enhanced Reorder      : {}",
-            on_off(self.wr_api),
-            on_off(self.enhanced_reorder)
+            " ibv_wr* API     : {}{reorder}",
+            on_off(self.wr_api)
         ));
-        for line in self.queue_lines() {
+        for line in self.queue_lines(style) {
             put(line);
         }
         put(format!(" Mtu             : {}[B]", self.mtu));
@@ -248,27 +255,28 @@ impl HeaderInfo {
         });
         put(format!(" rdma_cm QPs\t : {}", on_off(self.cm_qps)));
         put(self.exchange_lines());
-        if let Some(node) = self.numa_node {
+        if let Some(node) = self.numa_node.filter(|_| style.has_newer_fields()) {
             put(format!(" NUMA node       : {node}"));
         }
         text.push_str(LINE);
         text
     }
 
-    fn ordering_line(&self) -> String {
+    fn ordering_line(&self, style: Style) -> String {
+        let ordering = format!(" PCIe relax order: {}", self.relaxed_ordering.name());
+        if !style.has_newer_fields() {
+            return ordering;
+        }
         // Stock's one line for builds that have neither is spaced differently.
         let lock_free = match (self.relaxed_ordering, self.lock_free) {
             (Feature::Unsupported, Feature::Unsupported) => "Lock-free\t: Unsupported".to_owned(),
             (_, feature) => format!("Lock-free      : {}", feature.name()),
         };
-        format!(
-            " PCIe relax order: {}\t\t{lock_free}",
-            self.relaxed_ordering.name()
-        )
+        format!("{ordering}\t\t{lock_free}")
     }
 
     /// Queue depths and moderation, as far as they apply.
-    fn queue_lines(&self) -> Vec<String> {
+    fn queue_lines(&self, style: Style) -> Vec<String> {
         let above_one = |count: u32| Some(count).filter(|count| *count > 1);
         let mut lines: Vec<String> = [
             ("TX depth        ", self.tx_depth),
@@ -280,7 +288,8 @@ impl HeaderInfo {
         .into_iter()
         .filter_map(|(name, value)| Some(format!(" {name}: {}", value?)))
         .collect();
-        lines.extend(self.cqe_poll.map(|batch| match batch {
+        let batch = self.cqe_poll.filter(|_| style.has_newer_fields());
+        lines.extend(batch.map(|batch| match batch {
             CqePoll::Dynamic => " CQE Poll Batch  : Dynamic".to_owned(),
             CqePoll::Fixed(count) => format!(" CQE Poll Batch  : {count}"),
         }));

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::cformat::fixed;
 use super::header::{HeaderInfo, Limit, exchange_name, link_name, on_off};
+use super::style::Style;
 use crate::exchange::BandwidthReport;
 use crate::stats::{LatencyFigures, TimedLatency};
 
@@ -68,14 +69,19 @@ pub struct ReportFileError {
 }
 
 /// The text of the file. `cpu_util`: percent, with `--cpu_util`.
-pub fn render(info: &HeaderInfo, results: &Results<'_>, cpu_util: Option<f32>) -> String {
+pub fn render(
+    info: &HeaderInfo,
+    results: &Results<'_>,
+    cpu_util: Option<f32>,
+    style: Style,
+) -> String {
     let mut values = result_items(results);
     if let Some(percent) = cpu_util.filter(|_| shows_cpu(results)) {
         values.push(("CPU_util", number(percent.into(), 2)));
     }
     format!(
         "{{\n\"test_info\": {{\n{}\n}},\n\"results\": {{\n{}\n}}\n}}\n",
-        lines(&test_items(info)),
+        lines(&test_items(info, style)),
         lines(&values)
     )
 }
@@ -156,7 +162,7 @@ fn string(text: &str) -> String {
     quoted
 }
 
-fn test_items(info: &HeaderInfo) -> Vec<Item> {
+fn test_items(info: &HeaderInfo, style: Style) -> Vec<Item> {
     let title = info.title_words().join("_").replace(' ', "_");
     let mut items = vec![("test", string(&title))];
     if let Some(vector) = info.events {
@@ -214,13 +220,15 @@ fn test_items(info: &HeaderInfo) -> Vec<Item> {
         Limit::Inline(bytes) => ("Max_inline_data", bytes.to_string()),
         Limit::OutstandingReads(count) => ("Outstand_reads", count.to_string()),
     });
-    items.extend([
-        ("rdma_cm_QPs", string(on_off(info.cm_qps))),
-        // Accelerator memory is not supported here; stock has the keys in every build.
-        ("Use_ROCm_memory", string("OFF")),
-        ("Use_MUSA_memory", string("OFF")),
-        ("Data_ex_method", string(exchange_name(info.cm_exchange))),
-    ]);
+    items.push(("rdma_cm_QPs", string(on_off(info.cm_qps))));
+    // Accelerator memory is not supported here; stock has the keys in every build.
+    if style.has_rocm_key() {
+        items.push(("Use_ROCm_memory", string("OFF")));
+    }
+    if style.has_musa_key() {
+        items.push(("Use_MUSA_memory", string("OFF")));
+    }
+    items.push(("Data_ex_method", string(exchange_name(info.cm_exchange))));
     items.extend(optional("TOS", info.tos.filter(|_| info.cm_qps)));
     items
 }

@@ -1,4 +1,5 @@
-//! What a run shows: stock 6.29's screen and report file, byte for byte.
+//! What a run shows: stock's screen and report file, byte for byte, as version
+//! 6.29 has them or as an older [`Style`] does.
 //!
 //! Functions return text and print nothing, so the run author decides where
 //! it goes. Where to look:
@@ -7,7 +8,8 @@
 //! - [`mod@address`]: the `local address` and `remote address` lines;
 //! - [`mod@columns`]: titles and rows, one function per set of columns;
 //! - [`mod@notes`]: banner, lines, and the sentences in between;
-//! - [`mod@json`]: the report file.
+//! - [`mod@json`]: the report file;
+//! - [`mod@style`]: what older versions show in another way.
 
 pub mod address;
 mod cformat;
@@ -15,5 +17,7 @@ pub mod columns;
 pub mod header;
 pub mod json;
 pub mod notes;
+pub mod style;
 
 pub use header::HeaderInfo;
+pub use style::Style;

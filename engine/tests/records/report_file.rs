@@ -6,9 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use engine::exchange::BandwidthReport;
-use engine::report::HeaderInfo;
 use engine::report::header::Limit;
 use engine::report::json::{self, Results, SingleNumber};
+use engine::report::{HeaderInfo, Style};
 use engine::stats::{LatencyFigures, TimedLatency};
 
 use crate::records::{entries, golden_folder, stock_cases};
@@ -23,8 +23,8 @@ pub(crate) struct ReportFile {
 impl ReportFile {
     fn get(&self, key: &str) -> Option<&str> {
         self.text.lines().find_map(|line| {
-            let (found, value) = line.trim().trim_end_matches(',').split_once("\": ")?;
-            (found == format!("\"{key}")).then_some(value.trim_matches('"'))
+            let (found, value) = line.trim().trim_end_matches(',').split_once(": ")?;
+            (found.trim().trim_matches('"') == key).then_some(value.trim_matches('"'))
         })
     }
 
@@ -41,18 +41,31 @@ impl ReportFile {
         c_number(self.get(key).unwrap())
     }
 
-    /// What a stock file would be if stock wrote JSON in all cases, with the
-    /// keys of 6.29.
+    /// The version that wrote the file, by its form.
+    fn style(&self) -> Style {
+        match (self.is_quoted(), self.get("Use_MUSA_memory")) {
+            (false, _) => Style::V6_06,
+            (true, None) => Style::V6_20,
+            (true, Some(_)) => Style::V6_29,
+        }
+    }
+
+    /// Up to 6.19 keys were not quoted.
+    fn is_quoted(&self) -> bool {
+        self.text.starts_with("{\n\"test_info\"")
+    }
+
+    /// What a stock file would be if stock wrote JSON in all cases.
     pub(crate) fn as_json(&self) -> String {
-        let mut text = self.text.replace(",\n\n}", "\n}");
+        let mut text = match self.is_quoted() {
+            true => self.text.clone(),
+            false => quoted(&self.text),
+        };
+        text = text.replace(",\n\n}", "\n}");
         text = text.replace(",\n,\n", ",\n").replace("{\n \"", "{\n\"");
         text = text.replace(",\n \"", ",\n\"");
         for number in [": -nan", ": nan", ": -inf", ": inf"] {
             text = text.replace(number, ": null");
-        }
-        if self.get("Use_MUSA_memory").is_none() {
-            let rocm = "\"Use_ROCm_memory\": \"OFF\",\n";
-            text = text.replace(rocm, &format!("{rocm}\"Use_MUSA_memory\": \"OFF\",\n"));
         }
         text
     }
@@ -158,8 +171,37 @@ impl ReportFile {
                 .unwrap();
             Results::Single(single(self.figure(key)))
         };
-        json::render(&self.info(), &results, self.number("CPU_util"))
+        json::render(
+            &self.info(),
+            &results,
+            self.number("CPU_util"),
+            self.style(),
+        )
     }
+}
+
+/// A file of 6.06 with quotes where JSON wants them, and no comma after the
+/// last item.
+fn quoted(text: &str) -> String {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let (line, comma) = match line.strip_suffix(',') {
+                Some(line) => (line, ","),
+                None => (line, ""),
+            };
+            let Some((key, value)) = line.split_once(':') else {
+                return format!("{line}{comma}");
+            };
+            let (key, value) = (key.trim(), value.trim());
+            let bare = value != "{" && !value.starts_with('"') && value.parse::<f64>().is_err();
+            match bare {
+                true => format!("\"{key}\": \"{value}\"{comma}"),
+                false => format!("\"{key}\": {value}{comma}"),
+            }
+        })
+        .collect();
+    (lines.join("\n") + "\n").replace(",\n}", "\n}")
 }
 
 pub(crate) fn report_files() -> Vec<ReportFile> {
@@ -167,18 +209,15 @@ pub(crate) fn report_files() -> Vec<ReportFile> {
         .iter()
         .flat_map(|case| entries(case, "json"))
         .collect();
-    paths.extend(
-        golden_folder("output-6.29")
-            .iter()
-            .flat_map(|folder| entries(folder, "json")),
-    );
+    for folder in ["output", "output-6.29"] {
+        let folder = golden_folder(folder);
+        paths.extend(folder.iter().flat_map(|folder| entries(folder, "json")));
+    }
     paths
         .into_iter()
         .map(|path| ReportFile {
             name: path.display().to_string(),
             text: fs::read_to_string(&path).unwrap(),
         })
-        // Up to 6.19 keys were not quoted.
-        .filter(|file| file.text.starts_with("{\n\"test_info\""))
         .collect()
 }

@@ -5,55 +5,21 @@
 use engine::exchange::{
     Atomic, BandwidthReport, Connection, KeyRecord, Measurement, PortReport, Units, Verb,
 };
-use engine::report::HeaderInfo;
 use engine::report::address::AddressStyle;
 use engine::report::columns::Columns;
 use engine::report::header::{CqePoll, Feature, Limit, Transport};
+use engine::report::{HeaderInfo, Style};
 use engine::stats::{LatencyFigures, TimedLatency};
 use verbs_sys::LinkLayer;
 
-/// The screens of two generations. Ours is the newer; what the older one has
-/// in another form is turned into its form before comparing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Generation {
-    /// Up to 6.21.
-    Old,
-    /// 6.29.
-    New,
-}
-
-impl Generation {
-    pub(crate) fn of(screen: &str) -> Self {
-        let old_header = screen.contains("PCIe relax order") && !screen.contains("Lock-free");
-        if old_header || screen.contains("[MB/sec]") {
-            Self::Old
-        } else {
-            Self::New
-        }
-    }
-
-    /// Our text in the form of this generation.
-    pub(crate) fn adapt(self, ours: &str) -> String {
-        if self == Self::New {
-            return ours.to_owned();
-        }
-        ours.split_inclusive('\n')
-            .filter(|line| {
-                let newer = [" CQE Poll Batch", " NUMA node"];
-                !newer.iter().any(|start| line.starts_with(start))
-            })
-            .map(|line| {
-                let line = line.replace("MiB/sec", "MB/sec");
-                match line
-                    .split_once("\t\tLock-free")
-                    .or(line.split_once("\t\tUsing Enhanced"))
-                {
-                    Some((older, _)) => format!("{older}\n"),
-                    None if line.contains("\t\t     ") => line.replace("\t\t     ", "\t\t   "),
-                    None => line,
-                }
-            })
-            .collect()
+/// The style of a recorded screen, by what it shows. 6.06 and 6.20 differ in
+/// their notes only.
+pub(crate) fn style_of(screen: &str) -> Style {
+    let old_header = screen.contains("PCIe relax order") && !screen.contains("Lock-free");
+    if old_header || screen.contains("[MB/sec]") {
+        Style::V6_20
+    } else {
+        Style::V6_29
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn masked(screen: &str, timed: bool) -> Vec<String> {
             let (index, _) = line.split_once(", ").unwrap_or_default();
             format!("{index}, #")
         } else if rows && small {
-            masked_small_row(line)
+            masked_small_row(line, timed)
         } else if rows || line.parse::<f64>().is_ok() {
             masked_row(line, timed)
         } else if let Some((before, _)) = line.split_once("Device         : ") {
@@ -80,9 +80,10 @@ fn masked_row(line: &str, timed: bool) -> String {
 }
 
 /// As [`masked_row`] where the value of a number decides its format.
-fn masked_small_row(line: &str) -> String {
+fn masked_small_row(line: &str, timed: bool) -> String {
+    let kept = if timed { 1 } else { 2 };
     let fields = line.split_whitespace().enumerate();
-    let shown = fields.map(|(index, field)| if index < 2 { field } else { "#" });
+    let shown = fields.map(|(index, field)| if index < kept { field } else { "#" });
     shown.collect::<Vec<_>>().join(" ")
 }
 

@@ -125,6 +125,7 @@ pub(super) fn params(s: Settings) -> Params {
         },
         report: ReportParams {
             output: s.output,
+            style: s.style,
             gbits: s.gbits,
             both_directions: s.report_both,
             cycles: s.cycles,

@@ -122,11 +122,15 @@ pub(super) fn dynamic_polling(s: &mut Settings, messages: &mut Messages) -> Resu
     let duplex_send =
         s.tool.is_bandwidth() && s.bidirectional && s.tool.verb == Verb::Send && !s.with_imm;
     if few || duplex_send || s.tool.measurement == Measurement::Latency {
-        messages.out("Disabling dynamic polling\n");
+        if s.style.says_polling() {
+            messages.out("Disabling dynamic polling\n");
+        }
         s.dynamic_polling = false;
     }
     if !s.dynamic_polling && s.cqe_poll.is_none() && s.qps > 2048 && s.size > MODERATED_SIZE {
-        messages.out("Increasing CQE polling batch to 64\n");
+        if s.style.says_polling() {
+            messages.out("Increasing CQE polling batch to 64\n");
+        }
         s.cqe_poll = Some(64);
     }
     Ok(())

@@ -14,7 +14,7 @@ fn refuse(text: &'static str) -> Result<(), Refusal> {
 }
 
 fn without_peak(s: &mut Settings, messages: &mut Messages) {
-    if !s.no_peak && s.tool.is_bandwidth() {
+    if !s.no_peak && s.tool.is_bandwidth() && s.style.says_no_peak() {
         messages.out(NO_PEAK);
     }
     s.no_peak = true;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::row::{Check, OptionRow, Section};
 use crate::options::params::Verbosity;
 use crate::options::refusal::Refusal;
+use crate::report::Style;
 
 /// All long, so that no letter of stock perftest is taken.
 pub(super) const ROWS: &[OptionRow] = &[
@@ -34,6 +35,18 @@ pub(super) const ROWS: &[OptionRow] = &[
     })
     .default(|_| "0".into())
     .help("A client tries so long again while nobody listens"),
+    OptionRow::text(Section::Own, "output_style", "<version>", |s, v| {
+        s.style = Style::from_name(v).ok_or_else(|| {
+            Refusal::option(format!(
+                " There is no output style {v}: choose from {{{}}}\n",
+                Style::NAMES.join(",")
+            ))
+        })?;
+        Ok(())
+    })
+    .choices(Style::NAMES)
+    .default(|_| "6.29".into())
+    .help("Screens and report files as this version of perftest has them"),
     OptionRow::number(
         Section::Own,
         "seed",

@@ -59,7 +59,7 @@ fn has_every_conditional_key_in_its_place() {
         row: &row,
         six_decimals: false,
     };
-    let text = render(&info(), &results, Some(12.5));
+    let text = render(&info(), &results, Some(12.5), Style::V6_29);
     assert_eq!(
         keys(&text, "test_info").join(" "),
         "test Test with events MultiCast_runs Dual_port Device Number_of_qps Transport_type \
@@ -83,7 +83,7 @@ fn is_json_with_single_numbers_and_without_numbers() {
         (SingleNumber::Latency(1.5), "avg_lat", false),
         (SingleNumber::LatencyTimed(1.5), "t_avg", false),
     ] {
-        let text = render(&info(), &Results::Single(single), Some(1.0));
+        let text = render(&info(), &Results::Single(single), Some(1.0), Style::V6_29);
         let expected: &[&str] = if cpu { &[key, "CPU_util"] } else { &[key] };
         assert_eq!(keys(&text, "results"), expected);
         assert!(text.contains(&format!("\"{key}\": 1.500000")));
@@ -94,7 +94,7 @@ fn is_json_with_single_numbers_and_without_numbers() {
         iterations: 0,
         figures: &figures,
     };
-    let text = render(&info(), &results, None);
+    let text = render(&info(), &results, None, Style::V6_29);
     assert!(text.contains("\"t_avg\": null"), "{text}");
     assert_eq!(
         keys(&text, "results"),
