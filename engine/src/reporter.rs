@@ -6,7 +6,7 @@ use crate::exchange::{BandwidthReport, KeyRecord};
 use crate::options::{Length, Output, Params};
 use crate::report::address::{AddressStyle, Whose, address_lines};
 use crate::report::columns::{self, Columns};
-use crate::report::json::{self, Results, SingleNumber};
+use crate::report::json::{self, Document, Results, Row, SingleNumber};
 use crate::report::{HeaderInfo, notes};
 use crate::screen::{Screen, ScreenError};
 use crate::stats::{LatencyFigures, LatencySamples, Scale, TimedLatency};
@@ -21,6 +21,10 @@ pub(crate) struct Reporter<'a> {
     titled: bool,
     bandwidth_reached: bool,
     rate_reached: bool,
+    /// The last row of the report file, and all of them where there may be
+    /// several.
+    last: Option<Row>,
+    rows: Vec<Row>,
 }
 
 impl<'a> Reporter<'a> {
@@ -44,6 +48,8 @@ impl<'a> Reporter<'a> {
             titled: false,
             bandwidth_reached: false,
             rate_reached: false,
+            last: None,
+            rows: Vec::new(),
         };
         let header = reporter.info.render(params.report.style);
         reporter.full(&header)?;
@@ -143,7 +149,7 @@ impl<'a> Reporter<'a> {
             row: shown,
             six_decimals,
         };
-        self.report_file(&single.map_or(row, Results::Single), cpu)
+        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
     }
 
     /// Shows both ends' parts of a row (`--report-both`).
@@ -156,9 +162,10 @@ impl<'a> Reporter<'a> {
         let units = self.params.units();
         let style = self.params.report.style;
         let cpu = self.cpu_column(cpu);
+        let six_decimals =
+            |report: &BandwidthReport| columns::shows_six_decimals(units, report.average);
         let row = |report: &BandwidthReport| {
-            let six_decimals = columns::shows_six_decimals(units, report.average);
-            columns::bandwidth_row(report, six_decimals, cpu, style)
+            columns::bandwidth_row(report, six_decimals(report), cpu, style)
         };
         let text = columns::both_results(
             self.columns,
@@ -167,7 +174,18 @@ impl<'a> Reporter<'a> {
             self.params.report.cpu_utilization,
             style,
         );
-        self.screen.out(&text)
+        self.screen.out(&text)?;
+        let Some(sum) = self.last.clone() else {
+            return Ok(());
+        };
+        let results = |report| {
+            let results = Results::Bandwidth {
+                row: report,
+                six_decimals: six_decimals(report),
+            };
+            Row::new(&results, cpu)
+        };
+        self.report_file(sum, Some([results(local), results(remote)]))
     }
 
     /// Shows a latency row, after the samples if they are wanted.
@@ -211,7 +229,7 @@ impl<'a> Reporter<'a> {
             iterations,
             figures: &figures,
         };
-        self.report_file(&single.map_or(row, Results::Single), cpu)
+        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
     }
 
     /// Shows a timed latency row.
@@ -239,7 +257,7 @@ impl<'a> Reporter<'a> {
             iterations,
             figures,
         };
-        self.report_file(&single.map_or(row, Results::Single), cpu)
+        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
     }
 
     /// What stock prints when no row reached the limits of `-w` and `-y`.
@@ -272,13 +290,24 @@ impl<'a> Reporter<'a> {
     }
 
     /// Each row replaces the file. That it can't be written is said, and the
-    /// test goes on.
-    fn report_file(&mut self, results: &Results<'_>, cpu: Option<f32>) -> Result<(), ScreenError> {
+    /// test goes on. `both`: the directions that `row` is the sum of, shown
+    /// after it.
+    fn report_file(&mut self, row: Row, both: Option<[Row; 2]>) -> Result<(), ScreenError> {
         let Some(name) = &self.params.report.json_file else {
             return Ok(());
         };
-        let text = json::render(&self.info, results, cpu, self.params.report.style);
-        match json::write(Path::new(name), &text) {
+        let document = Document::new(&self.info, row.clone(), self.params.report.style);
+        let document = match both {
+            Some([local, remote]) => document.with_both(local, remote),
+            None => {
+                if self.params.has_many_rows() {
+                    self.rows.push(row.clone());
+                }
+                self.last = Some(row);
+                document.with_rows(&self.rows)
+            }
+        };
+        match json::write(Path::new(name), &document.render()) {
             Ok(()) => Ok(()),
             Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),
         }

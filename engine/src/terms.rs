@@ -56,6 +56,11 @@ impl Params {
         }
     }
 
+    /// Whether a test has several rows, and an end.
+    pub(crate) fn has_many_rows(&self) -> bool {
+        self.method() == Method::All
+    }
+
     /// What decides the sequence of the dialogue; `sizes` as `-a` has them.
     pub(crate) fn plan_input(&self) -> PlanInput {
         PlanInput {

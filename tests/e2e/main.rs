@@ -1,6 +1,7 @@
 //! The commands, end to end: two processes on `lo` over the userspace NIC.
 //!
 //! - `runs`: what options do to a test and to its screen;
+//! - `reports`: the report file, and what is measured beyond stock;
 //! - `golden`: screens against those of stock perftest;
 //! - `bad_input`: what is refused, and how that is told;
 //! - `bad_peer`: peers that are silent, strange, different, or die.
@@ -14,5 +15,6 @@
 mod bad_input;
 mod bad_peer;
 mod golden;
+mod reports;
 mod runs;
 mod support;

@@ -68,22 +68,84 @@ pub struct ReportFileError {
     pub source: io::Error,
 }
 
-/// The text of the file. `cpu_util`: percent, with `--cpu_util`.
-pub fn render(
-    info: &HeaderInfo,
-    results: &Results<'_>,
-    cpu_util: Option<f32>,
-    style: Style,
-) -> String {
-    let mut values = result_items(results);
-    if let Some(percent) = cpu_util.filter(|_| shows_cpu(results)) {
-        values.push(("CPU_util", number(percent.into(), 2)));
+/// One row, as an object of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row(Vec<Item>);
+
+impl Row {
+    /// The keys of stock. `cpu_util`: percent, with `--cpu_util`.
+    pub fn new(results: &Results<'_>, cpu_util: Option<f32>) -> Self {
+        let mut items = result_items(results);
+        if let Some(percent) = cpu_util.filter(|_| shows_cpu(results)) {
+            items.push(("CPU_util", number(percent.into(), 2)));
+        }
+        Self(items)
     }
-    format!(
-        "{{\n\"test_info\": {{\n{}\n}},\n\"results\": {{\n{}\n}}\n}}\n",
-        lines(&test_items(info, style)),
-        lines(&values)
-    )
+
+    fn render(&self) -> String {
+        format!("{{\n{}\n}}", lines(&self.0))
+    }
+}
+
+/// The file of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    test: Vec<Item>,
+    /// What stock keeps: the last row.
+    results: Row,
+    /// All rows, where there may be several.
+    rows: Vec<Row>,
+    /// The directions of `--report-both`: local, remote.
+    both: Option<[Row; 2]>,
+}
+
+impl Document {
+    /// A file with one row and the keys of stock.
+    pub fn new(info: &HeaderInfo, results: Row, style: Style) -> Self {
+        Self {
+            test: test_items(info, style),
+            results,
+            rows: Vec::new(),
+            both: None,
+        }
+    }
+
+    /// With all rows until now (`-a`), of which stock keeps the last.
+    pub fn with_rows(self, rows: &[Row]) -> Self {
+        Self {
+            rows: rows.to_vec(),
+            ..self
+        }
+    }
+
+    /// With the directions by themselves (`--report-both`).
+    pub fn with_both(self, local: Row, remote: Row) -> Self {
+        Self {
+            both: Some([local, remote]),
+            ..self
+        }
+    }
+
+    /// The text: stock's objects, then those stock does not have.
+    pub fn render(&self) -> String {
+        let mut objects = vec![
+            ("test_info", Row(self.test.clone()).render()),
+            ("results", self.results.render()),
+        ];
+        if let [first, rest @ ..] = &self.rows[..] {
+            let mut list = format!("[\n{}", first.render());
+            for row in rest {
+                list.push_str(&format!(",\n{}", row.render()));
+            }
+            list.push_str("\n]");
+            objects.push(("all_results", list));
+        }
+        if let Some([local, remote]) = &self.both {
+            objects.push(("local_results", local.render()));
+            objects.push(("remote_results", remote.render()));
+        }
+        format!("{{\n{}\n}}\n", lines(&objects))
+    }
 }
 
 /// Writes the file with mode 0600. It is written beside its place and then

@@ -171,12 +171,8 @@ impl ReportFile {
                 .unwrap();
             Results::Single(single(self.figure(key)))
         };
-        json::render(
-            &self.info(),
-            &results,
-            self.number("CPU_util"),
-            self.style(),
-        )
+        let row = json::Row::new(&results, self.number("CPU_util"));
+        json::Document::new(&self.info(), row, self.style()).render()
     }
 }
 

@@ -46,6 +46,11 @@ fn info() -> HeaderInfo {
     }
 }
 
+/// The file of one row.
+fn render(info: &HeaderInfo, results: &Results<'_>, cpu_util: Option<f32>) -> String {
+    Document::new(info, Row::new(results, cpu_util), Style::V6_29).render()
+}
+
 fn keys(text: &str, section: &str) -> Vec<String> {
     let value: serde_json::Value = serde_json::from_str(text).unwrap();
     let object = value[section].as_object().unwrap();
@@ -59,7 +64,7 @@ fn has_every_conditional_key_in_its_place() {
         row: &row,
         six_decimals: false,
     };
-    let text = render(&info(), &results, Some(12.5), Style::V6_29);
+    let text = render(&info(), &results, Some(12.5));
     assert_eq!(
         keys(&text, "test_info").join(" "),
         "test Test with events MultiCast_runs Dual_port Device Number_of_qps Transport_type \
@@ -83,7 +88,7 @@ fn is_json_with_single_numbers_and_without_numbers() {
         (SingleNumber::Latency(1.5), "avg_lat", false),
         (SingleNumber::LatencyTimed(1.5), "t_avg", false),
     ] {
-        let text = render(&info(), &Results::Single(single), Some(1.0), Style::V6_29);
+        let text = render(&info(), &Results::Single(single), Some(1.0));
         let expected: &[&str] = if cpu { &[key, "CPU_util"] } else { &[key] };
         assert_eq!(keys(&text, "results"), expected);
         assert!(text.contains(&format!("\"{key}\": 1.500000")));
@@ -94,12 +99,53 @@ fn is_json_with_single_numbers_and_without_numbers() {
         iterations: 0,
         figures: &figures,
     };
-    let text = render(&info(), &results, None, Style::V6_29);
+    let text = render(&info(), &results, None);
     assert!(text.contains("\"t_avg\": null"), "{text}");
     assert_eq!(
         keys(&text, "results"),
         ["MsgSize", "n_iterations", "t_avg", "tps_average"]
     );
+}
+
+fn bandwidth(size: u64) -> Row {
+    let row = BandwidthReport {
+        size,
+        ..BandwidthReport::default()
+    };
+    let results = Results::Bandwidth {
+        row: &row,
+        six_decimals: false,
+    };
+    Row::new(&results, None)
+}
+
+#[test]
+fn all_sizes_stand_in_an_array_beside_the_last_one() {
+    let rows = [2, 4, 8].map(bandwidth);
+    let document = Document::new(&info(), bandwidth(8), Style::V6_29);
+    let text = document.clone().with_rows(&rows).render();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["results"]["MsgSize"], 8);
+    let sizes: Vec<_> = value["all_results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["MsgSize"].as_u64().unwrap())
+        .collect();
+    assert_eq!(sizes, [2, 4, 8]);
+    // What stock has stands first, byte for byte.
+    let stock = document.render();
+    assert!(text.starts_with(stock.trim_end_matches("\n}\n")), "{text}");
+}
+
+#[test]
+fn both_directions_stand_in_one_document() {
+    let text = Document::new(&info(), bandwidth(1), Style::V6_29)
+        .with_both(bandwidth(2), bandwidth(3))
+        .render();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let sizes = ["results", "local_results", "remote_results"].map(|key| &value[key]["MsgSize"]);
+    assert_eq!(sizes, [1, 2, 3]);
 }
 
 #[test]
