@@ -42,11 +42,16 @@ pub(super) fn is_listed(long: &str) -> bool {
 
 /// Refuses what the run could not honour.
 pub(super) fn check(settings: &Settings) -> Result<(), Refusal> {
-    let connection = settings.connection;
-    if let Connection::Xrc | Connection::Dc | Connection::Srd = connection {
+    let needs = match settings.connection {
+        Connection::Dc => Some("a Mellanox adapter (mlx5)"),
+        Connection::Srd => Some("an Elastic Fabric Adapter (EFA)"),
+        _ => None,
+    };
+    if let Some(adapter) = needs {
         return Err(Refusal::not_supported(format!(
-            " Connection type {} is not supported here yet: use RC (-c RC) at both ends\n",
-            connection.name()
+            " Connection type {} is not supported here, it needs {adapter}: use RC (-c RC) or XRC \
+             at both ends\n",
+            settings.connection.name()
         )));
     }
     for long in &settings.given {

@@ -9,7 +9,7 @@ use crate::options::params::{
 };
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, RateType, Settings};
-use crate::words::{Measurement, Verb};
+use crate::words::{Connection, Measurement, Verb};
 
 /// Completions per poll unless chosen.
 const POLL_BATCH: u16 = 16;
@@ -22,9 +22,14 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
              leave '{host}' out\n"
         )));
     }
+    // Each queue pair has its share of a shared receive queue.
+    let rx_depth = match s.use_srq {
+        true => s.rx_depth / s.qps.max(1),
+        false => s.rx_depth,
+    };
     for (option, list, depth_option, depth) in [
         ("-l", s.post_list, "-t", s.tx_depth),
-        ("--recv_post_list", s.recv_post_list, "-r", s.rx_depth),
+        ("--recv_post_list", s.recv_post_list, "-r", rx_depth),
     ] {
         let used = option == "-l" || s.has_receive_completions();
         if used && list > depth {
@@ -41,6 +46,13 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
         ));
     }
     Ok(())
+}
+
+/// Whether each queue pair carries messages one way only, so that traffic
+/// both ways takes twice as many.
+fn one_way_pairs(s: &Settings) -> bool {
+    matches!(s.connection, Connection::Xrc | Connection::Dc)
+        && (s.bidirectional || s.tool.measurement == Measurement::Latency)
 }
 
 /// Everything the run needs.
@@ -68,7 +80,10 @@ pub(super) fn params(s: Settings) -> Params {
         },
         size_given: s.size_given,
         length: length(&s),
-        qps: s.qps,
+        qps: match one_way_pairs(&s) {
+            true => s.qps.saturating_mul(2),
+            false => s.qps,
+        },
         tx_depth: s.tx_depth,
         rx_depth: s.rx_depth,
         cq_mod: s.cq_mod,

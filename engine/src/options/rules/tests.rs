@@ -378,6 +378,13 @@ fn roles_and_doublings() {
     assert_eq!(machine("host"), Machine::Client);
     assert_eq!(machine("--reversed"), Machine::Client);
     assert_eq!(machine("host --reversed"), Machine::Server);
+    let queue_pairs = |tool, line| {
+        let (params, _, _) = run(tool, line);
+        (params.qps, params.flows(), params.partner(0))
+    };
+    assert_eq!(queue_pairs(WRITE_BW, "-c XRC -q 3"), (3, 3, 0));
+    assert_eq!(queue_pairs(WRITE_BW, "-c XRC -q 3 -b"), (6, 3, 3));
+    assert_eq!(queue_pairs(SEND_LAT, "-c XRC"), (2, 1, 1));
 }
 
 #[test]
@@ -482,7 +489,8 @@ fn defaults_differ_by_tool() {
 fn what_is_missing_is_refused_with_the_next_step() {
     for (tool, line, name) in [
         (WRITE_BW, "-R", "--rdma_cm"),
-        (WRITE_BW, "-c XRC", "XRC"),
+        (WRITE_BW, "-c DC", "mlx5"),
+        (WRITE_BW, "-c SRD", "EFA"),
         (WRITE_BW, "--data_validation", "--data_validation"),
         (WRITE_BW, "-W counters/port_xmit_data", "--report-counters"),
     ] {
