@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use verbs_sys::{GidEntry, VerbsError};
 
+pub use crate::setup::PayloadError;
+pub use crate::traffic::WrongData;
+
 use crate::exchange::{ExchangeError, Side};
 use crate::options::{EXIT_FAILURE, Messages, Outcome, Resolved, Stream};
 use crate::run::RunError;
@@ -81,6 +84,37 @@ pub enum Failure {
         /// What the system said.
         source: io::Error,
     },
+    /// There are no huge pages for the messages.
+    #[error(
+        "cannot allocate {bytes} bytes of huge pages ({source}; {pages}); reserve more in \
+         /proc/sys/vm/nr_hugepages, or leave --use_hugepages out"
+    )]
+    HugePages {
+        /// How much.
+        bytes: u64,
+        /// What the system said.
+        source: io::Error,
+        /// The kernel's count.
+        pages: String,
+    },
+    /// The file of `--mmap` can't be the messages' memory.
+    #[error("cannot map {bytes} bytes of {path} from byte {offset} on: {source}")]
+    MemoryFile {
+        /// Its name.
+        path: String,
+        /// Where the mapping should start.
+        offset: u64,
+        /// How much.
+        bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The payload file can't be used.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// What came in isn't what should have come (`--check_payload`).
+    #[error(transparent)]
+    WrongData(#[from] WrongData),
     /// The CPUs of `--pin_cores` can't be had.
     #[error("cannot run on the CPUs of --pin_cores only ({0}); give CPUs that are online")]
     Affinity(io::Error),
@@ -132,6 +166,14 @@ impl Failure {
             Self::Gid { .. } => " Unable to set up socket connection\n".to_owned(),
             Self::TooLarge { messages, .. } => messages.text(Stream::Stderr),
             Self::Memory { .. } => " Cannot Allocate\n".to_owned(),
+            Self::HugePages { .. } => "Failed to allocate hugepages. Please configure hugepages\n\
+                                       Failed to allocate hugepage region.\n \
+                                       Couldn't create IB resources\n"
+                .to_owned(),
+            Self::MemoryFile { .. } => {
+                "Failed to create MR\n Couldn't create IB resources\n".to_owned()
+            }
+            Self::Payload(error) => error.stock_text(),
             Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \
                                 Unable to Connect the HCA's through the link\n"
                 .to_owned(),
@@ -141,6 +183,7 @@ impl Failure {
             }
             Self::BelowLimit { stock } => (*stock).to_owned(),
             Self::Unsupported(_)
+            | Self::WrongData(_)
             | Self::CpuTimes(_)
             | Self::Interrupted
             | Self::Screen(_)

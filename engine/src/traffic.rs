@@ -2,11 +2,15 @@
 //! the traffic where the plan has it, and shows the results.
 //!
 //! - `bandwidth` and `latency`: the traffic of one message size;
-//! - `outgoing`: what is sent, and which way it takes.
+//! - `outgoing`: what is sent, and which way it takes;
+//! - `check`: whether the right data came in.
 
 mod bandwidth;
+mod check;
 mod latency;
 mod outgoing;
+
+pub use check::WrongData;
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -263,6 +267,7 @@ impl<'a> Test<'a> {
     /// After the dialogue.
     fn finish(&mut self) -> Result<(), Failure> {
         self.end_of_rows()?;
+        self.check_payload()?;
         let measures = self.params.is_active() && self.params.tool.is_bandwidth();
         match self.reporter.missed_limit().filter(|_| measures) {
             Some(stock) => Err(Failure::BelowLimit { stock }),

@@ -15,6 +15,7 @@
 mod bad_input;
 mod bad_peer;
 mod golden;
+mod matrix;
 mod reports;
 mod runs;
 mod support;

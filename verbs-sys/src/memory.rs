@@ -4,8 +4,10 @@
 //! ever exists: a [`Buffer`] hands out copies, single loads and stores, and
 //! addresses, but no slices.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -22,7 +24,10 @@ pub struct OutOfBounds {
     pub len: usize,
 }
 
-/// A private mapping, unmapped with the last [`Buffer`] that refers to it.
+/// Size of a huge page. A kernel with another default rounds up by itself.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// A mapping, unmapped with the last [`Buffer`] that refers to it.
 struct Mapping {
     start: NonNull<u8>,
     len: usize,
@@ -42,7 +47,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Zeroed, page-aligned memory for messages. Clones refer to the same memory.
+/// Page-aligned memory for messages, zeroed unless it is a file. Clones refer to the same memory.
 ///
 /// Copies race with the device like they race with a NIC's DMA: a byte that
 /// is being written reads as its old or its new value.
@@ -63,16 +68,70 @@ impl Buffer {
                 "a buffer of 0 bytes",
             ));
         }
-        // SAFETY: an anonymous private mapping at an address of the kernel's
-        // choice touches no existing memory.
+        Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None)
+    }
+
+    /// Maps at least `len` bytes of zeroes, in huge pages of the default size
+    /// (2 MiB on x86-64): up to a multiple of it.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a length of 0; `OutOfMemory` when too few huge pages
+    /// are free (`/proc/sys/vm/nr_hugepages`).
+    pub fn allocate_huge(len: usize) -> io::Result<Self> {
+        let len = len
+            .checked_next_multiple_of(HUGE_PAGE)
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        if len == 0 {
+            return Self::allocate(0);
+        }
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+        Self::map(len, flags, None)
+    }
+
+    /// Maps `len` bytes of a file, or of a device's memory, from `offset` on.
+    /// What is written goes to the file. Whoever truncates it meanwhile ends
+    /// the process with a bus error.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a length of 0 and for a file that ends before, else
+    /// what mmap says: of an offset that isn't a multiple of the page size
+    /// `InvalidInput`, too.
+    pub fn map_file(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+        if len == 0 {
+            return Self::allocate(0);
+        }
+        let metadata = file.metadata()?;
+        let end = offset.checked_add(len as u64);
+        if metadata.is_file() && end.is_none_or(|end| end > metadata.len()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "the file has {} bytes, {len} from byte {offset} on are needed",
+                    metadata.len()
+                ),
+            ));
+        }
+        Self::map(len, libc::MAP_SHARED, Some((file, offset)))
+    }
+
+    fn map(len: usize, flags: libc::c_int, file: Option<(&File, u64)>) -> io::Result<Self> {
+        let (descriptor, offset) = match file {
+            Some((file, offset)) => (
+                file.as_raw_fd(),
+                libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?,
+            ),
+            None => (-1, 0),
+        };
+        // SAFETY: a mapping at an address of the kernel's choice touches no
+        // existing memory.
         let start = unsafe {
             libc::mmap(
                 ptr::null_mut(),
                 len,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
+                flags,
+                descriptor,
+                offset,
             )
         };
         if start == libc::MAP_FAILED {
@@ -268,7 +327,39 @@ impl MemoryRange {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
     use super::*;
+    use std::io::{Read, Seek, SeekFrom};
+
+    #[test]
+    fn a_file_is_memory_as_far_as_it_goes() {
+        let mut file = tempfile::tempfile().unwrap();
+        let page = 65536;
+        file.set_len(2 * page).unwrap();
+        let buffer = Buffer::map_file(&file, page, 100).unwrap();
+        buffer.write(3, b"abc").unwrap();
+        let mut bytes = [0; 3];
+        file.seek(SeekFrom::Start(page + 3)).unwrap();
+        file.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"abc");
+        for (offset, len) in [(page, page as usize + 1), (u64::MAX, 1), (1, 8), (0, 0)] {
+            let error = Buffer::map_file(&file, offset, len)
+                .map(|_| ())
+                .unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{offset} {len}");
+        }
+    }
+
+    #[test]
+    fn huge_pages_come_whole_or_not_at_all() {
+        match Buffer::allocate_huge(1) {
+            Ok(buffer) => assert_eq!(buffer.len(), HUGE_PAGE),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::OutOfMemory),
+        }
+        assert!(Buffer::allocate_huge(usize::MAX).is_err());
+        assert!(Buffer::allocate_huge(0).is_err());
+    }
 
     #[test]
     fn a_buffer_is_zeroed_and_page_aligned() {

@@ -33,8 +33,8 @@ pub use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 pub use device_class::DeviceClass;
 pub use message::{EXIT_FAILURE, ExitReason, LINE, Message, Messages, Outcome, Resolved, Stream};
 pub use params::{
-    ControlParams, DeviceParams, Length, Machine, MtuRequest, Output, Params, PathParams, Polling,
-    RateLimit, RateLimiter, RateUnits, ReportParams, Sizes, Verbosity,
+    ControlParams, DeviceParams, Length, Machine, MemoryParams, MemorySource, MtuRequest, Output,
+    Params, PathParams, Polling, RateLimit, RateLimiter, RateUnits, ReportParams, Sizes, Verbosity,
 };
 pub use parse::PERFTEST_VERSION;
 pub use tool::{ATOMIC_BW, ATOMIC_LAT, READ_BW, READ_LAT, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};

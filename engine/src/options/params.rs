@@ -151,6 +151,36 @@ pub enum Output {
     Latency,
 }
 
+/// Where the memory of the messages comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum MemorySource {
+    /// Ordinary memory of the process.
+    #[default]
+    Anonymous,
+    /// `--use_hugepages`.
+    HugePages,
+    /// `--mmap`: a file.
+    File {
+        /// Its name.
+        path: String,
+        /// `--mmap-offset`: the first byte to map.
+        offset: u64,
+    },
+}
+
+/// The memory of the messages, and what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryParams {
+    /// `--use_hugepages`, `--mmap`.
+    pub source: MemorySource,
+    /// `--odp`.
+    pub on_demand: bool,
+    /// `--payload_file_path`: random bytes when absent.
+    pub payload_file: Option<String>,
+    /// `--check_payload`: what came in has to be the payload.
+    pub check_payload: bool,
+}
+
 /// Which device and port, and which of the port's addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceParams {
@@ -329,6 +359,8 @@ pub struct Params {
     pub seed: Option<u64>,
     /// `--verbose`, `--debug`.
     pub verbosity: Verbosity,
+    /// Where messages lie.
+    pub memory: MemoryParams,
     /// Device, port, GID.
     pub device: DeviceParams,
     /// Address vector and timers.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use verbs_sys::LinkLayer;
 
-use super::params::{MtuRequest, Output, RateUnits, Verbosity};
+use super::params::{MemoryParams, MtuRequest, Output, RateUnits, Verbosity};
 use crate::report::Style;
 use crate::words::{Atomic, Connection};
 use crate::words::{Tool, Verb};
@@ -111,7 +111,9 @@ pub(super) struct Settings {
     pub(super) flow_labels: Vec<u32>,
     pub(super) cm_retry_count: u32,
     pub(super) dont_exchange_versions: bool,
-    pub(super) payload_file: bool,
+    pub(super) memory: MemoryParams,
+    pub(super) mmap: Option<String>,
+    pub(super) mmap_offset: u64,
     pub(super) prefer_ipv6_gid: bool,
     pub(super) ipv6_control: bool,
     pub(super) old_post_send: bool,
@@ -242,7 +244,9 @@ impl Settings {
             flow_labels: Vec::new(),
             cm_retry_count: 7,
             dont_exchange_versions: false,
-            payload_file: false,
+            memory: MemoryParams::default(),
+            mmap: None,
+            mmap_offset: 0,
             prefer_ipv6_gid: false,
             ipv6_control: false,
             old_post_send: false,

@@ -16,16 +16,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("mcg", "use unicast UD (-c UD)"),
     ("use-null-mr", "leave it out: the buffer is ordinary memory"),
     (
-        "use_hugepages",
-        "leave it out: the buffer is ordinary memory",
-    ),
-    ("odp", "leave it out: the buffer is pinned"),
-    ("mmap", "leave it out: the buffer is ordinary memory"),
-    (
-        "payload_file_path",
-        "leave it out: the buffer is random data",
-    ),
-    (
         "report-counters",
         "read the counters under /sys/class/infiniband/<dev>/ports/<port> before and after",
     ),

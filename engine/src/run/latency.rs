@@ -115,8 +115,8 @@ pub(crate) struct PingPong<'a, A> {
     qp: &'a mut dyn QueuePair,
     cq: &'a mut dyn CompletionQueue,
     sleeper: Sleeper,
-    /// Last byte of the message we send.
-    sent: Byte<'a>,
+    /// Last byte of the message we send, where the peer waits for it.
+    sent: Option<Byte<'a>>,
     arrival: A,
     sge: Sge,
     op: SendOp,
@@ -168,7 +168,10 @@ impl<'a, A: Arrival> PingPong<'a, A> {
             qp,
             cq,
             sleeper,
-            sent: Byte::last_of(memory, from, table.size),
+            sent: table
+                .operation
+                .tells_nobody()
+                .then(|| Byte::last_of(memory, from, table.size)),
             arrival,
             sge: Sge {
                 addr: memory.addr(from),
@@ -178,7 +181,12 @@ impl<'a, A: Arrival> PingPong<'a, A> {
             },
             op: table.operation.at(table.remote),
             route: table.route,
-            inline: inline.then(|| vec![0; table.size]),
+            inline: inline.then(|| {
+                let mut message = vec![0; table.size];
+                // Inside the area by the layout.
+                let _ = memory.buffer(from).read(from.offset, &mut message);
+                message
+            }),
             cq_mod: u64::from(table.cq_mod),
             gap: table.gap,
             begins: table.begins,
@@ -242,10 +250,12 @@ impl<A: Arrival> PingPong<'_, A> {
     /// Posts the message after `sent` earlier ones.
     #[inline]
     fn send(&mut self, sent: u64, signalled: bool) -> Result<(), RunError> {
-        let number = (sent + 1) as u8;
-        self.sent.store(number);
-        if let Some(last) = self.inline.as_mut().and_then(|message| message.last_mut()) {
-            *last = number;
+        if let Some(byte) = &self.sent {
+            let number = (sent + 1) as u8;
+            byte.store(number);
+            if let Some(last) = self.inline.as_mut().and_then(|message| message.last_mut()) {
+                *last = number;
+            }
         }
         let sges = std::slice::from_ref(&self.sge);
         let mut request = SendRequest::signaled(0, self.op, sges);

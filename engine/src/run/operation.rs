@@ -62,6 +62,11 @@ impl Operation {
         !matches!(self, Self::Read | Self::FetchAdd | Self::CompareSwap)
     }
 
+    /// Whether the peer learns of the message by its bytes alone.
+    pub(crate) fn tells_nobody(self) -> bool {
+        self == Self::Write
+    }
+
     /// Whether the message goes where the peer has posted a receive, instead
     /// of where the request says.
     pub(crate) fn fills_receives(self) -> bool {

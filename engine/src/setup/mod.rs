@@ -2,15 +2,21 @@
 //!
 //! - `adapter`: the device and its port, and what they allow;
 //! - `layout`: where in the buffer which message lies;
-//! - `resources`: memory, completion queue, queue pairs;
+//! - `memory`: the memory itself, and `payload`: what it holds on demand;
+//! - `resources`: completion queues, queue pairs;
 //! - `connect`: the states of a queue pair, and what we tell the peer of it.
 
 mod adapter;
 mod connect;
 mod layout;
+mod memory;
+mod payload;
 mod resources;
 
 pub(crate) use adapter::Adapter;
 pub(crate) use connect::{Path, QKEY, address_vector, to_init, to_rtr, to_rts};
 pub(crate) use layout::{Layout, Place};
-pub(crate) use resources::{Memory, Queues, Resources};
+pub(crate) use memory::Memory;
+pub(crate) use payload::Payload;
+pub use payload::PayloadError;
+pub(crate) use resources::{Queues, Resources};

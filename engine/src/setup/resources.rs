@@ -1,32 +1,19 @@
-//! Memory, completion queue and queue pairs of a test.
+//! Completion queues and queue pairs of a test.
 
 use std::sync::Arc;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-use verbs_sys::memory::Buffer;
 use verbs_sys::{
-    AccessFlags, AddressHandle, AddressVector, CompletionChannel, CompletionQueue, CqInit,
-    MemoryRegion, ProtectionDomain, QpCapabilities, QpInit, QpType, QueuePair, SharedReceiveQueue,
-    SrqInit, VerbsError,
+    AddressHandle, AddressVector, CompletionChannel, CompletionQueue, CqInit, ProtectionDomain,
+    QpCapabilities, QpInit, QpType, QueuePair, SharedReceiveQueue, SrqInit, VerbsError,
 };
 
 use super::adapter::Adapter;
-use super::layout::{Layout, Place};
+use super::layout::Layout;
+use super::memory::Memory;
 use crate::failure::Failure;
 use crate::options::{Machine, Params};
 use crate::run::Sleeper;
-use crate::words::{Connection, Verb};
-
-/// Registered blocks of memory.
-pub(crate) struct Memory {
-    pub(crate) layout: Layout,
-    blocks: Vec<Block>,
-}
-
-struct Block {
-    region: Box<dyn MemoryRegion>,
-    buffer: Buffer,
-}
+use crate::words::Connection;
 
 /// The queues of a test. Work requests carry the index of their queue pair.
 pub(crate) struct Queues {
@@ -91,78 +78,6 @@ impl Resources {
             doing: "making the address handle of the peer",
             source,
         })
-    }
-}
-
-impl Memory {
-    fn new(
-        adapter: &Adapter,
-        domain: &dyn ProtectionDomain,
-        params: &Params,
-        layout: Layout,
-    ) -> Result<Self, Failure> {
-        let length = layout.block_len().unwrap_or(usize::MAX);
-        let blocks = (0..layout.blocks())
-            .map(|_| {
-                let buffer = Buffer::allocate(length).map_err(|source| Failure::Memory {
-                    bytes: length as u64,
-                    source,
-                })?;
-                let region = adapter
-                    .context
-                    .reg_mr(domain, buffer.whole(), region_access(params))
-                    .map_err(|error| {
-                        let stock = format!("Couldn't allocate MR with error={}\n", error.errno());
-                        failed(&stock, "registering the memory of the messages", error)
-                    })?;
-                Ok(Block { region, buffer })
-            })
-            .collect::<Result<_, Failure>>()?;
-        let memory = Self { layout, blocks };
-        // A passive end sends nothing; ib_write_lat starts from zeroes.
-        let sends = params.machine == Machine::Client
-            || params.bidirectional
-            || !params.tool.is_bandwidth();
-        if sends && !params.polls_memory() {
-            for qp in 0..layout.qps {
-                memory.fill_with_noise(layout.sends_from(qp))?;
-            }
-        }
-        Ok(memory)
-    }
-
-    /// Fills an area with bytes that don't compress.
-    fn fill_with_noise(&self, area: Place) -> Result<(), Failure> {
-        let mut noise = [0; 64 << 10];
-        // A signal may cut this short, which leaves zeros: they do as well.
-        getrandom(&mut noise[..], GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-        let length = self.layout.area();
-        for start in (0..length).step_by(noise.len()) {
-            let rest = noise.len().min(length - start);
-            // Inside the buffer by the layout.
-            let _ = self.buffer(area).write(area.offset + start, &noise[..rest]);
-        }
-        Ok(())
-    }
-
-    /// The buffer that a place lies in.
-    pub(crate) fn buffer(&self, place: Place) -> &Buffer {
-        &self.blocks[place.block].buffer
-    }
-
-    /// Virtual address of a place.
-    pub(crate) fn addr(&self, place: Place) -> u64 {
-        self.buffer(place).addr() + place.offset as u64
-    }
-
-    /// Local key of a place.
-    pub(crate) fn lkey(&self, place: Place) -> u32 {
-        self.blocks[place.block].region.lkey()
-    }
-
-    /// Remote key of a place.
-    pub(crate) fn rkey(&self, place: Place) -> u32 {
-        self.blocks[place.block].region.rkey()
     }
 }
 
@@ -278,7 +193,7 @@ impl Queues {
     }
 }
 
-fn failed(stock: &str, doing: &'static str, source: VerbsError) -> Failure {
+pub(super) fn failed(stock: &str, doing: &'static str, source: VerbsError) -> Failure {
     Failure::Verbs {
         stock: format!("{stock} Couldn't create IB resources\n"),
         doing,
@@ -302,17 +217,4 @@ fn qp_type(params: &Params, index: u32) -> Result<QpType, Failure> {
             "this transport service is not supported: use -c RC",
         )),
     }
-}
-
-/// What the peer may do in our memory.
-fn region_access(params: &Params) -> AccessFlags {
-    let mut access = AccessFlags::LOCAL_WRITE
-        | match params.verb() {
-            Verb::Write | Verb::WriteImm => AccessFlags::REMOTE_WRITE,
-            Verb::Read => AccessFlags::REMOTE_READ,
-            Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
-            Verb::Send | Verb::SendImm => AccessFlags::empty(),
-        };
-    access.set(AccessFlags::RELAXED_ORDERING, params.relaxed_ordering);
-    access
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::queues::last_group_is_short;
 use crate::options::params::{
-    ControlParams, DeviceParams, Length, Machine, Params, PathParams, Polling, RateLimit,
-    RateLimiter, ReportParams, Sizes,
+    ControlParams, DeviceParams, Length, Machine, MemoryParams, MemorySource, Params, PathParams,
+    Polling, RateLimit, RateLimiter, ReportParams, Sizes,
 };
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, RateType, Settings};
@@ -39,6 +39,22 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
                  {list}, or {option} smaller\n"
             )));
         }
+    }
+    if s.mmap.is_some() && s.memory.source == MemorySource::HugePages {
+        return Err(Refusal::stricter(
+            " The buffer is either a file (--mmap) or huge pages (--use_hugepages): leave one out\n",
+        ));
+    }
+    if s.mmap.is_none() && s.mmap_offset != 0 {
+        return Err(Refusal::stricter(
+            " --mmap-offset is an offset into a file: add --mmap=<file>\n",
+        ));
+    }
+    if s.memory.check_payload && s.memory.payload_file.is_none() && s.tool.verb != Verb::Atomic {
+        return Err(Refusal::stricter(
+            " --check_payload has nothing to compare with: add --payload_file_path=<file>, the \
+             same at both ends\n",
+        ));
     }
     if s.rate_type.is_some() && s.rate.is_none() {
         return Err(Refusal::stricter(
@@ -108,6 +124,16 @@ pub(super) fn params(s: Settings) -> Params {
         no_lock: s.no_lock,
         seed: s.seed,
         verbosity: s.verbosity,
+        memory: MemoryParams {
+            source: match s.mmap {
+                Some(path) => MemorySource::File {
+                    path,
+                    offset: s.mmap_offset,
+                },
+                None => s.memory.source,
+            },
+            ..s.memory
+        },
         device: DeviceParams {
             name: s.device,
             userspace: s.userspace,

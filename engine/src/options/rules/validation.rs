@@ -30,7 +30,10 @@ pub(super) fn data_validation(s: &mut Settings, _: &mut Messages) -> Result<(), 
             "requires RC connection type",
         ),
         (s.mr_per_qp, "is incompatible with --mr_per_qp"),
-        (s.payload_file, "is incompatible with payload modification"),
+        (
+            s.memory.payload_file.is_some(),
+            "is incompatible with payload modification",
+        ),
         (
             s.method == Method::AllSizes,
             "is incompatible with -a (run all sizes)",

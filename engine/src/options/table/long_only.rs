@@ -6,7 +6,7 @@ use super::cpu_list;
 use super::raw_ethernet;
 use super::row::{Check, OptionRow, Section, Tools};
 use crate::options::number;
-use crate::options::params::{Output, RateUnits};
+use crate::options::params::{MemorySource, Output, RateUnits};
 use crate::options::refusal::Refusal;
 use crate::options::settings::{Method, RateType, Settings};
 
@@ -147,8 +147,8 @@ pub(super) const FIRST: &[OptionRow] = &[
         s.dont_exchange_versions = true;
     })
     .help("Always fails, as in every perftest since 5.70"),
-    OptionRow::text(Section::Traffic, "payload_file_path", "<file>", |s, _| {
-        s.payload_file = true;
+    OptionRow::text(Section::Traffic, "payload_file_path", "<file>", |s, v| {
+        s.memory.payload_file = Some(v.to_owned());
         Ok(())
     })
     .help("Contents of the buffer: words 0x########, separated by commas"),
@@ -156,14 +156,17 @@ pub(super) const FIRST: &[OptionRow] = &[
 
 /// After the accelerators, in the order of stock perftest.
 pub(super) const SECOND: &[OptionRow] = &[
-    OptionRow::text(Section::Queues, "mmap", "<file>", |_, _| Ok(()))
-        .help("Map this file as buffer"),
+    OptionRow::text(Section::Queues, "mmap", "<file>", |s, v| {
+        s.mmap = Some(v.to_owned());
+        Ok(())
+    })
+    .help("Map this file as buffer"),
     OptionRow::number(
         Section::Queues,
         "mmap-offset",
         "<offset>",
         ("mmap offset", "unsigned long", Check::Any),
-        |_, _| {},
+        |s, v| s.mmap_offset = v as u64,
     )
     .help("Map it from this offset; with --mmap"),
     OptionRow::flag(Section::Device, "ipv6", |s| s.prefer_ipv6_gid = true).help("Prefer IPv6 GIDs"),
@@ -176,8 +179,12 @@ pub(super) const SECOND: &[OptionRow] = &[
     })
     .listed(Tools::BW)
     .help("Bandwidth of each port; with -D and -O"),
-    OptionRow::flag(Section::Queues, "odp", |_| {}).help("On-demand paging memory region"),
-    OptionRow::flag(Section::Queues, "use_hugepages", |_| {}).help("Buffer of huge pages"),
+    OptionRow::flag(Section::Queues, "odp", |s| s.memory.on_demand = true)
+        .help("On-demand paging memory region"),
+    OptionRow::flag(Section::Queues, "use_hugepages", |s| {
+        s.memory.source = MemorySource::HugePages;
+    })
+    .help("Buffer of huge pages"),
     OptionRow::flag(Section::Queues, "use_old_post_send", |s| {
         s.old_post_send = true;
     })

@@ -35,6 +35,10 @@ pub(super) const ROWS: &[OptionRow] = &[
     })
     .default(|_| "0".into())
     .help("A client tries so long again while nobody listens"),
+    OptionRow::flag(Section::Own, "check_payload", |s| {
+        s.memory.check_payload = true
+    })
+    .help("Compare what came in with the payload file; fail when it differs"),
     OptionRow::text(Section::Own, "output_style", "<version>", |s, v| {
         s.style = Style::from_name(v).ok_or_else(|| {
             Refusal::option(format!(
