@@ -147,6 +147,11 @@ impl Context for UserContext {
             max_res_rd_atom: limits.max_qp.saturating_mul(limits.max_rd_atomic.into()),
             max_qp_init_rd_atom: limits.max_rd_atomic.into(),
             atomic_cap: AtomicCapability::Hca,
+            max_mcast_grp: limits.max_multicast_groups,
+            max_mcast_qp_attach: limits.max_multicast_members,
+            max_total_mcast_qp_attach: limits
+                .max_multicast_groups
+                .saturating_mul(limits.max_multicast_members),
             max_ah: limits.max_qp,
             max_srq: limits.max_srq,
             max_srq_wr: limits.max_qp_wr,

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::{Arc, MutexGuard};
 
 use verbs_sys::{
-    Completion, CompletionQueue, EventSource, MemoryRegion, MemoryWindow, Notify, PostError,
+    Completion, CompletionQueue, EventSource, Gid, MemoryRegion, MemoryWindow, Notify, PostError,
     ProtectionDomain, QpAttributes, QpCapabilities, QpType, QueuePair, ReceiveRequest, Result,
     SendRequest, SharedReceiveQueue, XrcDomain,
 };
@@ -371,9 +371,13 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
-        let mut engine = self.domain.context.lock();
+        let progress = &self.domain.context.port.progress;
+        let mut engine = progress.lock();
         engine.remove_owner(EventSource::Qp(self.qpn));
-        engine.nic.destroy_qp(self.qpn);
+        let groups = engine.nic.destroy_qp(self.qpn);
+        if engine.leave(&groups) {
+            progress.renew_sockets(&engine);
+        }
     }
 }
 
@@ -425,5 +429,24 @@ impl QueuePair for Qp {
 
     fn post_recv(&mut self, requests: &[ReceiveRequest<'_>]) -> Result<(), PostError> {
         self.domain.context.lock().nic.post_recv(self.qpn, requests)
+    }
+
+    fn attach_multicast(&mut self, mgid: &Gid) -> Result<()> {
+        let progress = &self.domain.context.port.progress;
+        let mut engine = progress.lock();
+        if engine.attach_multicast(self.qpn, *mgid)? {
+            progress.renew_sockets(&engine);
+        }
+        Ok(())
+    }
+
+    fn detach_multicast(&mut self, mgid: &Gid) -> Result<()> {
+        let progress = &self.domain.context.port.progress;
+        let mut engine = progress.lock();
+        let groups = engine.nic.detach_multicast(self.qpn, *mgid)?;
+        if engine.leave(&groups) {
+            progress.renew_sockets(&engine);
+        }
+        Ok(())
     }
 }

@@ -191,6 +191,43 @@ impl Engine {
         self.owners.remove(&source);
     }
 
+    /// Copies of the sockets to wait for.
+    pub(crate) fn sockets(&self) -> Result<Vec<OwnedFd>> {
+        self.link.wait_fds().map_err(|source| VerbsError::Io {
+            action: "duplicate a socket".into(),
+            source,
+        })
+    }
+
+    /// Attaches a queue pair to a multicast group. Says whether the sockets
+    /// have changed.
+    pub(crate) fn attach_multicast(&mut self, qpn: u32, mgid: Gid) -> Result<bool> {
+        let joins = self.nic.attach_multicast(qpn, mgid)?;
+        let mut joined = Ok(());
+        for group in &joins {
+            joined = joined.and_then(|()| {
+                self.link.join(*group).map_err(|source| VerbsError::Io {
+                    action: format!("join the multicast group {group}"),
+                    source,
+                })
+            });
+        }
+        if joined.is_err() {
+            let left = self.nic.detach_multicast(qpn, mgid)?;
+            self.leave(&left);
+        }
+        joined.map(|()| !joins.is_empty())
+    }
+
+    /// Leaves multicast groups that nobody is attached to any more. Says
+    /// whether the sockets have changed.
+    pub(crate) fn leave(&mut self, groups: &[IpAddr]) -> bool {
+        for group in groups {
+            self.link.leave(*group);
+        }
+        !groups.is_empty()
+    }
+
     pub(crate) fn want_ip_fields(&mut self) -> Result<()> {
         self.link
             .want_ip_fields(true)
@@ -275,14 +312,6 @@ impl Port {
             device.name,
             "UDP port 4791",
         );
-        let sockets = link
-            .fds()
-            .map(|fd| fd.try_clone_to_owned())
-            .collect::<io::Result<Vec<OwnedFd>>>()
-            .map_err(|source| VerbsError::Io {
-                action: "duplicate a socket".into(),
-                source,
-            })?;
         let config = NicConfig {
             gids: addresses.iter().copied().map(Gid::from_ip).collect(),
             port_mtu,
@@ -309,7 +338,7 @@ impl Port {
             failed: false,
             idle_polls: 0,
         };
-        let progress = Arc::new(Progress::new(engine, sockets)?);
+        let progress = Arc::new(Progress::new(engine)?);
         let worker = Worker::start(Arc::clone(&progress), &device.name)?;
         Ok(Arc::new(Self {
             progress,

@@ -39,7 +39,9 @@ const NEVER: u64 = u64::MAX;
 /// A port's engine, and how its users and its thread agree on who drives it.
 pub(crate) struct Progress {
     engine: Mutex<Engine>,
-    sockets: Vec<OwnedFd>,
+    /// What the thread waits for, and whether there are others by now.
+    sockets: Mutex<Arc<Vec<OwnedFd>>>,
+    sockets_changed: AtomicBool,
     /// Counts up whenever a user drives the engine.
     polls: AtomicU64,
     /// Until when the thread sleeps (ns of the engine's clock); 0 when it is awake or
@@ -54,12 +56,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(engine: Engine, sockets: Vec<OwnedFd>) -> Result<Self> {
+    pub(crate) fn new(engine: Engine) -> Result<Self> {
+        let sockets = engine.sockets()?;
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| io_error("create an eventfd", errno))?;
         Ok(Self {
             engine: Mutex::new(engine),
-            sockets,
+            sockets: Mutex::new(Arc::new(sockets)),
+            sockets_changed: AtomicBool::new(false),
             polls: AtomicU64::new(0),
             sleeps_until: AtomicU64::new(0),
             napping: AtomicBool::new(false),
@@ -131,6 +135,22 @@ impl Progress {
         }
     }
 
+    /// The engine's sockets have changed: the thread has to wait for others.
+    pub(crate) fn renew_sockets(&self, engine: &Engine) {
+        match engine.sockets() {
+            Ok(sockets) => {
+                *self.current_sockets() = Arc::new(sockets);
+                self.sockets_changed.store(true, Ordering::SeqCst);
+                self.wake();
+            }
+            Err(error) => log::error!("packets to a multicast group may come late: {error}"),
+        }
+    }
+
+    fn current_sockets(&self) -> MutexGuard<'_, Arc<Vec<OwnedFd>>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wake(&self) {
         // Fails only when it is readable anyway.
         let _ = self.wake.write(1);
@@ -138,16 +158,25 @@ impl Progress {
 
     /// The thread: serves while nobody polls, naps while somebody does.
     fn serve(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            self.sockets_changed.store(false, Ordering::SeqCst);
+            let sockets = Arc::clone(&self.current_sockets());
+            self.serve_sockets(&sockets);
+        }
+    }
+
+    /// Until others take their place.
+    fn serve_sockets(&self, sockets: &[OwnedFd]) {
         let mut seen = self.polls.load(Ordering::Relaxed);
         let mut nap = SHORTEST_NAP;
         // The call that ends a wait comes first. A list that is made once, and no
         // epoll instance, which would slow down the arrival of every packet.
         let wake = std::iter::once(self.wake.as_fd());
         let mut fds: Vec<PollFd<'_>> = wake
-            .chain(self.sockets.iter().map(AsFd::as_fd))
+            .chain(sockets.iter().map(AsFd::as_fd))
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .collect();
-        while !self.stop.load(Ordering::Acquire) {
+        while !self.stop.load(Ordering::Acquire) && !self.sockets_changed.load(Ordering::SeqCst) {
             let polls = self.polls.load(Ordering::Relaxed);
             let released = self.released.swap(false, Ordering::SeqCst);
             if polls != seen && !released {

@@ -1,5 +1,6 @@
 //! Devices over real sockets of `lo`.
 
+mod multicast;
 mod xrc;
 
 use std::time::{Duration, Instant};

@@ -7,6 +7,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -74,6 +76,18 @@ impl<L: Tappable> Link for Capture<L> {
 
     fn want_ip_fields(&mut self, wanted: bool) -> io::Result<()> {
         self.link.want_ip_fields(wanted)
+    }
+
+    fn join(&mut self, group: IpAddr) -> io::Result<()> {
+        self.link.join(group)
+    }
+
+    fn leave(&mut self, group: IpAddr) {
+        self.link.leave(group);
+    }
+
+    fn wait_fds(&self) -> io::Result<Vec<OwnedFd>> {
+        self.link.wait_fds()
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
 pub mod capture;
 pub mod sim;
@@ -96,6 +97,31 @@ pub trait Link: Send {
     fn want_ip_fields(&mut self, wanted: bool) -> io::Result<()> {
         let _ = wanted;
         Ok(())
+    }
+
+    /// Receives what is sent to a multicast group, too.
+    ///
+    /// # Errors
+    /// When the network refuses, or the link has no groups.
+    fn join(&mut self, group: IpAddr) -> io::Result<()> {
+        let _ = group;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// No longer receives what is sent to a group.
+    fn leave(&mut self, group: IpAddr) {
+        let _ = group;
+    }
+
+    /// Copies of the descriptors to wait for with `poll(2)`: readable when a
+    /// packet has come, writable when packets that [`Self::send`] left in the
+    /// queue can go. None when there is nothing to wait for. They change when a
+    /// group is joined or left.
+    ///
+    /// # Errors
+    /// When the kernel refuses another descriptor.
+    fn wait_fds(&self) -> io::Result<Vec<OwnedFd>> {
+        Ok(Vec::new())
     }
 }
 

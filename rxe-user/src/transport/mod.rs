@@ -8,6 +8,7 @@
 //! - [`Nic`]: all objects of one device; the receive pipeline and the scheduler.
 //! - `requester`: segmentation, acknowledgements, retries (RC, XRC, UC, UD).
 //! - `responder`: checks, placement, NAKs, read responses (RC, XRC).
+//! - `multicast`: groups, and who is attached to them (UD).
 //! - `datagram`, `unreliable`: the receiving halves of UD and UC.
 //! - `attributes`: which attribute which state transition takes.
 
@@ -20,6 +21,7 @@ pub(crate) mod datagram;
 mod domains;
 mod events;
 pub(crate) mod memory;
+pub(crate) mod multicast;
 mod nic;
 mod placement;
 mod queue_pair;
@@ -37,6 +39,7 @@ pub use attributes::transition_masks;
 pub use counters::Counters;
 pub use datagram::RoutedAddress;
 pub use memory::{Keys, PdId};
+pub use multicast::group_address;
 pub use nic::{Acks, Nic, NicConfig, NicLimits, Random, Receiver};
 pub use queue_pair::QpSettings;
 pub use srq::{SrqSettings, XrcQueue};

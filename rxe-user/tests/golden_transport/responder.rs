@@ -81,7 +81,7 @@ fn endpoint(record: &Record) -> Endpoint {
             let error = QpAttributes::to_state(QpState::Error);
             b.nic.modify_qp(b.qpn, &error).unwrap();
         }
-        "no_qp" => b.nic.destroy_qp(b.qpn),
+        "no_qp" => drop(b.nic.destroy_qp(b.qpn)),
         _ => {}
     }
     b

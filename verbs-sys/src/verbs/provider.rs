@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    AccessFlags, AddressVector, AsyncEvent, Completion, DeviceAttributes, GidEntry, PortAttributes,
-    PostError, QpAttributes, QpCapabilities, QpInit, QpType, ReceiveRequest, Result, SendRequest,
+    AccessFlags, AddressVector, AsyncEvent, Completion, DeviceAttributes, Gid, GidEntry,
+    PortAttributes, PostError, QpAttributes, QpCapabilities, QpInit, QpType, ReceiveRequest,
+    Result, SendRequest, VerbsError,
 };
 use crate::memory::MemoryRange;
 
@@ -320,6 +321,28 @@ pub trait QueuePair: Send {
     /// # Errors
     /// [`PostError`] names the first request that was refused.
     fn post_recv(&mut self, requests: &[ReceiveRequest<'_>]) -> Result<(), PostError>;
+
+    /// Receives what is sent to queue pair 0xffffff of a multicast group, with
+    /// the own Q_Key (`ibv_attach_mcast`); UD only. Attaching twice is
+    /// attaching once. Own messages to the group arrive, too.
+    ///
+    /// # Errors
+    /// `Unsupported` when the device has no multicast, `InvalidArgument` for a
+    /// GID that is no group's, `Exhausted` at the device's limits.
+    fn attach_multicast(&mut self, mgid: &Gid) -> Result<()> {
+        let _ = mgid;
+        Err(VerbsError::Unsupported { what: "multicast" })
+    }
+
+    /// Ends what [`Self::attach_multicast`] began (`ibv_detach_mcast`).
+    ///
+    /// # Errors
+    /// `Unsupported` when the device has no multicast, `InvalidArgument` when
+    /// the queue pair isn't attached.
+    fn detach_multicast(&mut self, mgid: &Gid) -> Result<()> {
+        let _ = mgid;
+        Err(VerbsError::Unsupported { what: "multicast" })
+    }
 }
 
 /// The path of a UD request.

@@ -369,6 +369,21 @@ impl Link for SimLink {
         }
         Ok(MAX_BATCH)
     }
+
+    fn join(&mut self, group: IpAddr) -> io::Result<()> {
+        if let Some(end) = self.network.lock().ends.get_mut(self.end)
+            && !end.addresses.contains(&group)
+        {
+            end.addresses.push(group);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, group: IpAddr) {
+        if let Some(end) = self.network.lock().ends.get_mut(self.end) {
+            end.addresses.retain(|address| *address != group);
+        }
+    }
 }
 
 impl Tappable for SimLink {

@@ -86,15 +86,46 @@ impl From<BindError> for VerbsError {
     }
 }
 
+fn kernel(action: &'static str, address: IpAddr) -> impl Fn(Errno) -> BindError {
+    move |errno| BindError::Kernel {
+        action,
+        address,
+        source: errno.into(),
+    }
+}
+
 /// A socket for RoCE on one address.
 pub(super) fn open(address: IpAddr, options: &UdpOptions) -> Result<Socket, BindError> {
-    let kernel = |action| {
-        move |errno: Errno| BindError::Kernel {
-            action,
-            address,
-            source: errno.into(),
+    let socket = configured(address, options)?;
+    let (level, option, value) = match address {
+        // The number is taken as the address of the interface (ip(7)).
+        IpAddr::V4(v4) => {
+            let interface = c_int::from_ne_bytes(v4.octets());
+            (libc::IPPROTO_IP, libc::IP_MULTICAST_IF, interface)
+        }
+        IpAddr::V6(_) => {
+            let interface = c_int::try_from(options.interface).unwrap_or_default();
+            (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, interface)
         }
     };
+    let name = SockAddr::new(address, ROCE_PORT, options.interface);
+    socket.bind(&name).map_err(|errno| match errno {
+        Errno::EADDRINUSE => BindError::PortHeld {
+            address,
+            holder: Holder::find(address),
+        },
+        Errno::EADDRNOTAVAIL => BindError::NotLocal(address),
+        errno => kernel("bind the UDP socket", address)(errno),
+    })?;
+    socket
+        .set(level, option, value)
+        .map_err(kernel("choose the interface of multicast packets", address))?;
+    Ok(socket)
+}
+
+/// A socket with the options of RoCE, not bound yet; `address` is what it is for.
+pub(super) fn configured(address: IpAddr, options: &UdpOptions) -> Result<Socket, BindError> {
+    let kernel = |action| kernel(action, address);
     let socket = Socket::new(address_family(address)).map_err(kernel("open a UDP socket"))?;
     let set =
         |level, option, value, action| socket.set(level, option, value).map_err(kernel(action));
@@ -142,15 +173,6 @@ pub(super) fn open(address: IpAddr, options: &UdpOptions) -> Result<Socket, Bind
     {
         log::debug!("{address}: no UDP_GRO ({errno}), each packet comes by itself");
     }
-    let name = SockAddr::new(address, ROCE_PORT, options.interface);
-    socket.bind(&name).map_err(|errno| match errno {
-        Errno::EADDRINUSE => BindError::PortHeld {
-            address,
-            holder: Holder::find(address),
-        },
-        Errno::EADDRNOTAVAIL => BindError::NotLocal(address),
-        errno => kernel("bind the UDP socket")(errno),
-    })?;
     Ok(socket)
 }
 

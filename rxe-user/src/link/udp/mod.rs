@@ -9,6 +9,7 @@
 //! | file | |
 //! |---|---|
 //! | `bind` | opening a socket: options and errors |
+//! | `group` | the sockets of multicast groups |
 //! | `holder` | who holds the port when it is taken |
 //! | `send` | runs of packets, GSO, what to do when the kernel refuses |
 //! | `receive` | GRO, batches |
@@ -18,11 +19,12 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Link, PacketSink, Tappable, TxQueue};
 
 mod bind;
+mod group;
 mod holder;
 mod receive;
 mod send;
@@ -102,14 +104,18 @@ pub struct UdpCounters {
     pub received_truncated: u64,
 }
 
-/// A link over UDP sockets, one for each local address.
+/// A link over UDP sockets, one for each local address and each multicast group.
 ///
 /// With several addresses [`Link::receive`] looks at the socket that got
 /// something last each time, and at the others only now and then while that
 /// is idle; 0 then doesn't mean that they are empty. Who goes to sleep must
 /// wait for all of [`UdpLink::fds`].
 pub struct UdpLink {
+    options: UdpOptions,
+    /// Those of local addresses come first.
     endpoints: Vec<Endpoint>,
+    /// Whether received packets show their ToS and TTL.
+    ip_fields: bool,
     receiver: Receiver,
     counters: UdpCounters,
     /// The endpoint that received last.
@@ -134,7 +140,9 @@ impl UdpLink {
             return Err(BindError::NoAddress);
         }
         Ok(Self {
+            options: options.clone(),
             endpoints,
+            ip_fields: false,
             receiver: Receiver::new(),
             counters: UdpCounters::default(),
             busy: 0,
@@ -143,7 +151,7 @@ impl UdpLink {
         })
     }
 
-    /// The local addresses.
+    /// The local addresses, and the groups that have been joined.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.endpoints.iter().map(|endpoint| endpoint.address)
     }
@@ -258,9 +266,33 @@ impl Link for UdpLink {
     }
 
     fn want_ip_fields(&mut self, wanted: bool) -> io::Result<()> {
+        self.ip_fields = wanted;
         self.endpoints
             .iter()
             .try_for_each(|endpoint| endpoint.report_ip_fields(wanted))
+    }
+
+    fn join(&mut self, group: IpAddr) -> io::Result<()> {
+        let same_family = |address: &IpAddr| address.is_ipv4() == group.is_ipv4();
+        let own = self.addresses().find(same_family);
+        let own = own.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        if self.addresses().any(|address| address == group) {
+            return Ok(());
+        }
+        let endpoint = Endpoint::join(group, own, &self.options)?;
+        endpoint.report_ip_fields(self.ip_fields)?;
+        self.endpoints.push(endpoint);
+        Ok(())
+    }
+
+    fn leave(&mut self, group: IpAddr) {
+        self.endpoints
+            .retain(|endpoint| endpoint.address != group || !group.is_multicast());
+        (self.busy, self.sender) = (0, 0);
+    }
+
+    fn wait_fds(&self) -> io::Result<Vec<OwnedFd>> {
+        self.fds().map(|fd| fd.try_clone_to_owned()).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 
 use super::super::{IpId, PacketSink, ROCE_PORT, Route, RxPacket, TxPacket, TxQueue};
 use super::bind::{self, BindError};
+use super::group;
 use super::sockaddr::SockAddr;
 use super::socket::{MAX_MESSAGES, Message, Socket};
 use super::{Batching, UdpCounters, UdpOptions};
@@ -22,7 +23,7 @@ const MAX_MESSAGE_BYTES: usize = 65535 - 20 - 8;
 /// TTL in place of 0, which no router would take.
 const DEFAULT_HOP_LIMIT: u8 = 64;
 
-/// The socket of one local address.
+/// The socket of one local address or multicast group.
 pub(super) struct Endpoint {
     pub(super) address: IpAddr,
     pub(super) socket: Socket,
@@ -93,16 +94,7 @@ impl Tap<'_> {
 
 impl Endpoint {
     pub(super) fn open(address: IpAddr, options: &UdpOptions) -> Result<Self, BindError> {
-        let mut endpoint = Self {
-            address,
-            socket: bind::open(address, options)?,
-            interface: options.interface,
-            batching: options.batching,
-            detour: None,
-            habit: Habit::default(),
-            traffic_class: 0,
-            hop_limit: DEFAULT_HOP_LIMIT,
-        };
+        let mut endpoint = Self::new(address, bind::open(address, options)?, options);
         endpoint
             .set_ip_fields(0, DEFAULT_HOP_LIMIT)
             .map_err(|errno| BindError::Kernel {
@@ -111,6 +103,25 @@ impl Endpoint {
                 source: errno.into(),
             })?;
         Ok(endpoint)
+    }
+
+    /// An endpoint that receives what is sent to a multicast group.
+    pub(super) fn join(group: IpAddr, own: IpAddr, options: &UdpOptions) -> io::Result<Self> {
+        let socket = group::open(group, own, options)?;
+        Ok(Self::new(group, socket, options))
+    }
+
+    fn new(address: IpAddr, socket: Socket, options: &UdpOptions) -> Self {
+        Self {
+            address,
+            socket,
+            interface: options.interface,
+            batching: options.batching,
+            detour: None,
+            habit: Habit::default(),
+            traffic_class: 0,
+            hop_limit: DEFAULT_HOP_LIMIT,
+        }
     }
 
     /// Sends the first messages of the queue, which is not empty, in one system

@@ -1,3 +1,5 @@
+mod multicast;
+
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 

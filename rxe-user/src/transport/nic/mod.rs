@@ -2,8 +2,10 @@
 //!
 //! - [`mod@self`]: posting, polling, the scheduler, the timers.
 //! - [`objects`]: making, changing and releasing objects.
+//! - [`multicast`]: groups of queue pairs.
 //! - [`receive`]: the checks that every packet goes through.
 
+mod multicast;
 mod objects;
 mod receive;
 
@@ -20,6 +22,7 @@ use super::counters::Counters;
 use super::domains::Domains;
 use super::events::EventQueue;
 use super::memory::MemoryTable;
+use super::multicast::Groups;
 use super::queue_pair::{QueuePair, Shared, Turn};
 use super::srq::{MAX_SRQ, SrqTable};
 use super::timer::TimerHeap;
@@ -53,6 +56,10 @@ pub struct NicLimits {
     pub max_srq: u32,
     /// XRC domains.
     pub max_xrcd: u32,
+    /// Multicast groups.
+    pub max_multicast_groups: u32,
+    /// Queue pairs per multicast group.
+    pub max_multicast_members: u32,
     /// Reads and atomics outstanding per queue pair and direction.
     pub max_rd_atomic: u8,
 }
@@ -71,6 +78,8 @@ impl Default for NicLimits {
             max_pd: 1 << 16,
             max_srq: MAX_SRQ,
             max_xrcd: 1 << 16,
+            max_multicast_groups: 256,
+            max_multicast_members: 256,
             max_rd_atomic: 128,
         }
     }
@@ -117,6 +126,7 @@ pub struct Nic {
     qps: Vec<Option<Box<QueuePair>>>,
     free_slots: Vec<u32>,
     shared: Shared,
+    groups: Groups,
     timers: TimerHeap,
     /// Slots of queue pairs that have something to transmit.
     ready: VecDeque<u32>,
@@ -143,6 +153,7 @@ impl Nic {
                 events: EventQueue::new(),
                 counters: Counters::default(),
             },
+            groups: Groups::default(),
             timers: TimerHeap::default(),
             ready: VecDeque::new(),
             ack_ready: VecDeque::new(),

@@ -1,11 +1,14 @@
 //! Making, changing and releasing the objects of a NIC.
 
+use std::net::IpAddr;
+
 use verbs_sys::memory::MemoryRange;
 use verbs_sys::{AccessFlags, Gid, PostError, QpAttributes, ReceiveRequest, Result, VerbsError};
 
 use super::{Nic, SLOT_BITS, SLOTS, TAG_BITS, find};
 use crate::link::Route;
 use crate::transport::memory::{Keys, PdId};
+use crate::transport::multicast::group_address;
 use crate::transport::queue_pair::{QpSettings, QueuePair};
 use crate::transport::srq::{MAX_SRQ, SrqSettings};
 use crate::transport::{CqId, SrqId, XrcdId};
@@ -285,14 +288,15 @@ impl Nic {
     }
 
     /// Releases a queue pair. Its completions that nobody has fetched go too,
-    /// and memory windows that are bound to it become free.
-    pub fn destroy_qp(&mut self, qpn: u32) {
+    /// and memory windows that are bound to it become free. Returns the
+    /// multicast groups that the link may leave.
+    pub fn destroy_qp(&mut self, qpn: u32) -> Vec<IpAddr> {
         let slot = qpn & (SLOTS - 1);
         if self.qp(qpn).is_err() {
-            return;
+            return Vec::new();
         }
         let Some(qp) = self.qps.get_mut(slot as usize).and_then(Option::take) else {
-            return;
+            return Vec::new();
         };
         let settings = qp.settings;
         self.shared.memory.unbind_queue_pair(qpn);
@@ -313,6 +317,7 @@ impl Nic {
         self.ack_ready.retain(|other| *other != slot);
         self.timers.cancel(slot);
         self.free_slots.push(slot);
+        self.groups.detach(qpn, |_| true)
     }
 
     /// Changes attributes of a queue pair; on an error nothing has changed.
@@ -374,17 +379,20 @@ impl Nic {
                 seen: sgid_index.to_string(),
                 expected: format!("0 to {}", gids.len().saturating_sub(1)),
             })?;
-        if sgid.is_v4_mapped() != dgid.is_v4_mapped() || dgid == Gid::ZERO {
-            return Err(VerbsError::InvalidArgument {
-                what: "destination GID",
-                seen: dgid.to_string(),
-                expected: format!("one of the address family of {sgid}"),
-            });
-        }
+        let ipv4 = sgid.is_v4_mapped();
+        let dst = match dgid.is_multicast() {
+            true => group_address(dgid, ipv4),
+            false => (dgid.is_v4_mapped() == ipv4 && dgid != Gid::ZERO).then(|| dgid.to_ip()),
+        };
+        let dst = dst.ok_or_else(|| VerbsError::InvalidArgument {
+            what: "destination GID",
+            seen: dgid.to_string(),
+            expected: format!("one of the address family of {sgid}"),
+        })?;
         let hop_limit = if hop_limit == 0 { 64 } else { hop_limit };
         Ok(Route {
             src: sgid.to_ip(),
-            dst: dgid.to_ip(),
+            dst,
             traffic_class,
             hop_limit,
         })
@@ -399,7 +407,7 @@ impl Nic {
     }
 }
 
-fn within(what: &'static str, count: usize, limit: u32) -> Result<()> {
+pub(super) fn within(what: &'static str, count: usize, limit: u32) -> Result<()> {
     if count < limit as usize {
         return Ok(());
     }

@@ -3,6 +3,8 @@
 use super::{Nic, find};
 use crate::link::{IpId, PacketSink, RxPacket};
 use crate::time::Time;
+use crate::transport::counters::Counters;
+use crate::transport::multicast::MULTICAST_QPN;
 use crate::wire::icrc::{self, Envelope};
 use crate::wire::{DEFAULT_PKEY, Packet, Service};
 
@@ -21,6 +23,15 @@ impl Nic {
             return;
         }
         let qpn = packet.dest_qpn();
+        if rx.dst.is_multicast() || qpn == MULTICAST_QPN {
+            let is_to_group = qpn == MULTICAST_QPN && packet.service() == Service::Ud;
+            if !is_to_group || self.groups.members(rx.dst).is_empty() {
+                counters.rx_unknown_qp += 1;
+            } else if is_intact(rx, &packet, counters) {
+                self.receive_multicast(now, rx, &packet);
+            }
+            return;
+        }
         let Some(qp) = find(&mut self.qps, qpn).ok().filter(|qp| {
             qp.identity.service() == packet.service()
                 && qp.identity.has_half_for(packet.operation())
@@ -28,18 +39,9 @@ impl Nic {
             counters.rx_unknown_qp += 1;
             return;
         };
-        if !qp.accepts(rx, &packet, counters) {
+        if !qp.accepts(rx, &packet, counters) || !is_intact(rx, &packet, counters) {
             return;
         }
-        if !pkey_matches(packet.pkey()) {
-            counters.rx_bad_pkey += 1;
-            return;
-        }
-        if !icrc_is_right(rx) {
-            counters.rx_icrc_errors += 1;
-            return;
-        }
-        counters.rx_packets += 1;
         qp.on_packet(rx, &packet, now, &mut self.shared);
         self.schedule(qpn);
         self.fail_overrun_users();
@@ -59,6 +61,20 @@ impl PacketSink for Receiver<'_> {
     fn packet(&mut self, packet: &RxPacket<'_>) {
         self.nic.receive(self.now, packet);
     }
+}
+
+/// The checks that come last, and need no queue pair.
+fn is_intact(rx: &RxPacket<'_>, packet: &Packet<'_>, counters: &mut Counters) -> bool {
+    if !pkey_matches(packet.pkey()) {
+        counters.rx_bad_pkey += 1;
+        return false;
+    }
+    if !icrc_is_right(rx) {
+        counters.rx_icrc_errors += 1;
+        return false;
+    }
+    counters.rx_packets += 1;
+    true
 }
 
 /// IBTA 10.9.3: the low 15 bits agree and aren't 0, and not both are limited

@@ -1,15 +1,12 @@
-//! The transport over [`crate::link::sim`], through the same [`Link`] that
-//! sockets implement: batches, hidden IPv4 identifications, real ICRCs.
+//! The transport over [`crate::link::sim`], through a link as it is
+//! used with sockets: batches, hidden IPv4 identifications, real ICRCs.
 
 use std::time::Duration;
 
 use verbs_sys::{SendOp, WcStatus};
 
-use super::harness::{A, B, Host, Setup, outcomes, pattern};
-use crate::link::Link;
+use super::harness::{A, B, Host, Lan, Setup, outcomes, pattern};
 use crate::link::sim::{Faults, IpIds, Network};
-use crate::time::Time;
-use crate::transport::{Acks, Receiver};
 
 const TARGET: usize = 0x8_0000;
 const MESSAGES: u64 = 30;
@@ -19,69 +16,30 @@ fn length(index: u64) -> usize {
     (index * 337 % 1400) as usize
 }
 
-struct Run {
-    network: Network,
-    hosts: [Host; 2],
-    links: [Box<dyn Link>; 2],
-}
-
-impl Run {
-    fn new(seed: u64, ids: IpIds) -> Self {
-        let setup = Setup {
-            timeout: 8,
-            psn: [0xff_fff0, 0x7f_fff0],
-            ..Setup::default()
-        };
-        let faults = Faults {
-            loss: 0.05,
-            duplicate: 0.05,
-            reorder: 0.05,
-            reorder_by: Duration::from_micros(10),
-            corrupt: 0.02,
-            delay: Duration::from_micros(2),
-            jitter: Duration::from_micros(1),
-            ..Faults::default()
-        };
-        let network = Network::new(seed, faults);
-        network.set_ip_ids(ids);
-        let mut hosts = [Host::new(1, &setup), Host::new(2, &setup)];
-        let links = [A, B]
-            .map(|host| -> Box<dyn Link> { Box::new(network.attach(&[hosts[host].address])) });
-        let [a, b] = &mut hosts;
-        a.connect(a.qpn, b.address, b.qpn, setup.psn);
-        b.connect(b.qpn, a.address, a.qpn, [setup.psn[1], setup.psn[0]]);
-        Self {
-            network,
-            hosts,
-            links,
-        }
-    }
-
-    /// Lets both ends send and receive until nothing more will happen.
-    fn drive(&mut self) {
-        loop {
-            let now = self.network.now();
-            for (host, link) in self.hosts.iter_mut().zip(&mut self.links) {
-                host.nic.handle_timers(now);
-                while host.nic.transmit(now, &mut host.tx, Acks::All) || !host.tx.is_empty() {
-                    link.send(&mut host.tx).unwrap();
-                }
-            }
-            let deadlines = self.hosts.iter().map(|host| host.nic.next_deadline());
-            let next = deadlines
-                .chain([self.network.next_arrival()])
-                .flatten()
-                .min();
-            let Some(next) = next else { return };
-            assert!(next < Time::from_nanos(10_000_000_000), "no end");
-            self.network.advance_to(next);
-            let now = self.network.now();
-            for (host, link) in self.hosts.iter_mut().zip(&mut self.links) {
-                let nic = &mut host.nic;
-                while link.receive(&mut Receiver { nic, now }).unwrap() > 0 {}
-            }
-        }
-    }
+/// Two connected hosts on a network that goes wrong.
+fn faulty_lan(seed: u64, ids: IpIds) -> Lan {
+    let setup = Setup {
+        timeout: 8,
+        psn: [0xff_fff0, 0x7f_fff0],
+        ..Setup::default()
+    };
+    let faults = Faults {
+        loss: 0.05,
+        duplicate: 0.05,
+        reorder: 0.05,
+        reorder_by: Duration::from_micros(10),
+        corrupt: 0.02,
+        delay: Duration::from_micros(2),
+        jitter: Duration::from_micros(1),
+        ..Faults::default()
+    };
+    let network = Network::new(seed, faults);
+    network.set_ip_ids(ids);
+    let mut hosts = [Host::new(1, &setup), Host::new(2, &setup)];
+    let [a, b] = &mut hosts;
+    a.connect(a.qpn, b.address, b.qpn, setup.psn);
+    b.connect(b.qpn, a.address, a.qpn, [setup.psn[1], setup.psn[0]]);
+    Lan::new(network, hosts.into())
 }
 
 #[test]
@@ -89,7 +47,7 @@ fn messages_cross_the_simulated_link() {
     let (mut corrupted, mut retransmitted) = (0, 0);
     for seed in 0..20 {
         for ids in [IpIds::Zero, IpIds::Hidden] {
-            let mut run = Run::new(seed, ids);
+            let mut run = faulty_lan(seed, ids);
             for host in [A, B] {
                 run.hosts[host].write(0, &pattern(host as u64, 2000));
                 for index in 0..MESSAGES {

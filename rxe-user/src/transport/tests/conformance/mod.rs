@@ -3,6 +3,7 @@
 //! other tests of their kind.
 
 mod cq;
+mod multicast;
 mod mw;
 mod qp_attr;
 mod qp_state;

@@ -149,6 +149,8 @@ pub(crate) struct Lone {
     pub(crate) now: Time,
     pub(crate) host: Host,
     pub(crate) peer: IpAddr,
+    /// Where the packets go that it is given.
+    pub(crate) to: IpAddr,
     pub(crate) setup: Setup,
 }
 
@@ -160,6 +162,7 @@ impl Lone {
         host.connect(host.qpn, peer, PEER_QPN, [sq_psn, rq_psn]);
         Self {
             now: Time::ZERO,
+            to: host.address,
             host,
             peer,
             setup: setup.clone(),
@@ -170,7 +173,7 @@ impl Lone {
     pub(crate) fn route(&self) -> Route {
         Route {
             src: self.peer,
-            dst: self.host.address,
+            dst: self.to,
             traffic_class: 0,
             hop_limit: 64,
         }
@@ -188,6 +191,15 @@ impl Lone {
     /// Hands a packet to the host.
     pub(crate) fn deliver(&mut self, raw: &Raw) {
         let datagram = self.datagram(raw);
+        self.host.nic.receive(self.now, &datagram.arrived());
+    }
+
+    /// Hands a packet to the host whose ICRC is wrong.
+    pub(crate) fn deliver_broken(&mut self, raw: &Raw) {
+        let mut datagram = self.datagram(raw);
+        if let Some(last) = datagram.bytes.last_mut() {
+            *last ^= 1;
+        }
         self.host.nic.receive(self.now, &datagram.arrived());
     }
 
