@@ -101,6 +101,17 @@ impl UserContext {
             })
     }
 
+    fn channel(&self, channel: &Arc<dyn CompletionChannel>) -> Result<Arc<Mailbox<u32>>> {
+        channel
+            .as_any()
+            .downcast_ref::<Channel>()
+            .filter(|channel| channel.belongs_to(&self.inner))
+            .map(|channel| Arc::clone(channel.mailbox()))
+            .ok_or(VerbsError::ForeignObject {
+                what: "completion channel",
+            })
+    }
+
     fn xrcd<'a>(&self, xrcd: &'a dyn XrcDomain) -> Result<&'a XrcdObject> {
         xrcd.as_any()
             .downcast_ref::<XrcdObject>()
@@ -265,11 +276,12 @@ impl Context for UserContext {
     }
 
     fn create_comp_channel(&self) -> Result<Arc<dyn CompletionChannel>> {
-        Ok(Arc::new(Channel::new()?))
+        Ok(Arc::new(Channel::new(&self.inner)?))
     }
 
     fn create_cq(&self, init: &CqInit<'_>) -> Result<Box<dyn CompletionQueue>> {
-        let channel = init.channel.map(own_channel).transpose()?;
+        let channel = init.channel.map(|channel| self.channel(channel));
+        let channel = channel.transpose()?;
         let mut engine = self.inner.port.lock();
         let id = engine.nic.create_cq(init.depth)?;
         if let Some(channel) = channel {
@@ -375,14 +387,4 @@ impl Context for UserContext {
     fn next_async_event(&self) -> Option<AsyncEvent> {
         self.inner.events.take()
     }
-}
-
-fn own_channel(channel: &Arc<dyn CompletionChannel>) -> Result<Arc<Mailbox<u32>>> {
-    channel
-        .as_any()
-        .downcast_ref::<Channel>()
-        .map(|channel| Arc::clone(&channel.mailbox))
-        .ok_or(VerbsError::ForeignObject {
-            what: "completion channel",
-        })
 }

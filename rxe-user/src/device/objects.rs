@@ -167,7 +167,13 @@ impl Drop for CqHandle {
 pub(crate) struct Cq {
     handle: Arc<CqHandle>,
     depth: u32,
+    /// So many more polls in vain are likely to be followed by sleep.
+    may_sleep: u32,
 }
+
+/// Who arms a queue polls it once more before going to sleep; some do twice.
+/// Who polls on after that has not gone to sleep.
+const POLLS_BEFORE_SLEEP: u32 = 4;
 
 impl Cq {
     pub(crate) fn new(context: &Arc<Inner>, id: CqId, depth: u32) -> Self {
@@ -177,6 +183,7 @@ impl Cq {
                 id,
             }),
             depth,
+            may_sleep: 0,
         }
     }
 
@@ -206,14 +213,20 @@ impl CompletionQueue for Cq {
             progress.note_poll();
             return ready;
         }
-        progress.poll(engine, |engine| {
+        let ready = progress.poll(engine, |engine| {
             engine.nic.poll_cq(self.handle.id, completions)
-        })
+        });
+        if ready == 0 && self.may_sleep > 0 {
+            self.may_sleep -= 1;
+            progress.take_over();
+        }
+        ready
     }
 
     fn arm(&mut self, notify: Notify) {
         let progress = &self.handle.context.port.progress;
         progress.lock().nic.arm_cq(self.handle.id, notify);
+        self.may_sleep = POLLS_BEFORE_SLEEP;
         progress.take_over();
     }
 
@@ -418,6 +431,8 @@ impl QueuePair for Qp {
         let gather = engine.posted || engine.nic.has_in_flight(self.qpn);
         let result = engine.nic.post_send(self.qpn, requests);
         if gather {
+            // Requests of a queue pair in error have completed already.
+            engine.announce();
             progress.wake_sleeper();
         } else {
             engine.transmit(Acks::WithData);
@@ -428,7 +443,10 @@ impl QueuePair for Qp {
     }
 
     fn post_recv(&mut self, requests: &[ReceiveRequest<'_>]) -> Result<(), PostError> {
-        self.domain.context.lock().nic.post_recv(self.qpn, requests)
+        let mut engine = self.domain.context.lock();
+        let result = engine.nic.post_recv(self.qpn, requests);
+        engine.announce();
+        result
     }
 
     fn attach_multicast(&mut self, mgid: &Gid) -> Result<()> {

@@ -149,7 +149,8 @@ impl Engine {
         !self.tx.is_empty()
     }
 
-    fn announce(&mut self) {
+    /// Tells of completions and events that have come up.
+    pub(crate) fn announce(&mut self) {
         while let Some(cq) = self.nic.next_notified() {
             if let Some(channel) = self.channels.get(&cq) {
                 channel.post(cq.handle());
@@ -180,7 +181,9 @@ impl Engine {
     }
 
     pub(crate) fn remove_channel(&mut self, cq: CqId) {
-        self.channels.remove(&cq);
+        if let Some(channel) = self.channels.remove(&cq) {
+            channel.forget(|handle| *handle == cq.handle());
+        }
     }
 
     pub(crate) fn set_owner(&mut self, source: EventSource, owner: Arc<Mailbox<AsyncEvent>>) {
@@ -188,7 +191,9 @@ impl Engine {
     }
 
     pub(crate) fn remove_owner(&mut self, source: EventSource) {
-        self.owners.remove(&source);
+        if let Some(owner) = self.owners.remove(&source) {
+            owner.forget(|event| event.source == source);
+        }
     }
 
     /// Copies of the sockets to wait for.

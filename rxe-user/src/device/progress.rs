@@ -88,6 +88,10 @@ impl Progress {
         self.note_poll();
         engine.progress(Acks::WithData);
         self.wake_for_deadline(&engine);
+        if engine.nic.owes_acks() {
+            // This may have been the last poll for long.
+            self.wake_sleeper();
+        }
         let taken = take(&mut engine);
         if engine.is_idle() {
             drop(engine);
@@ -118,11 +122,13 @@ impl Progress {
         }
     }
 
-    /// A user has left something to be sent: the thread does it if it sleeps
-    /// (one that naps will look soon, if the user doesn't poll before).
+    /// A user, who holds the engine, has left something to be sent: the thread
+    /// does it if it sleeps (one that naps will look soon, if the user doesn't
+    /// poll before).
     #[inline]
     pub(crate) fn wake_sleeper(&self) {
-        if self.sleeps_until.swap(0, Ordering::Relaxed) != 0 {
+        if self.sleeps_until.load(Ordering::Relaxed) != 0 {
+            self.sleeps_until.store(0, Ordering::Relaxed);
             self.wake();
         }
     }
@@ -228,6 +234,11 @@ impl Progress {
     fn sleep(&self, fds: &mut [PollFd<'_>]) {
         let (timeout, blocked) = {
             let engine = self.lock();
+            let unfinished = engine.nic.has_work() || engine.nic.owes_acks();
+            if unfinished && !engine.is_blocked() {
+                // Somebody has polled or posted since this thread looked.
+                return;
+            }
             let deadline = engine.nic.next_deadline();
             let until = deadline.map_or(NEVER, |deadline| deadline.as_nanos().max(1));
             // Under the lock: whoever starts a timer later sees it.
