@@ -1,11 +1,13 @@
 //! What the commands share: from the arguments of the process to its exit code.
 
 pub mod docs;
+mod kernel;
 mod signals;
 mod userspace;
 
 use std::process::ExitCode;
 
+use engine::device::Provider;
 use engine::failure::Failure;
 use engine::interrupt::Interrupt;
 use engine::options::{self, Outcome, Tool, Verbosity};
@@ -13,6 +15,7 @@ use engine::report::Style;
 use engine::screen::Screen;
 use engine::tool;
 
+use kernel::Kernel;
 use userspace::Userspace;
 
 /// Runs one of the tools with the arguments of this process.
@@ -36,9 +39,13 @@ fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen
     };
     log_to_stderr(params.verbosity);
     let interrupt = Interrupt::new();
+    let providers: &[&dyn Provider] = match params.device.userspace {
+        true => &[&Userspace],
+        false => &[&Kernel, &Userspace],
+    };
     let ran = signals::watch(&interrupt)
         .map_err(Failure::System)
-        .and_then(|()| tool::run(&params, &[&Userspace], screen, &interrupt));
+        .and_then(|()| tool::run(&params, providers, screen, &interrupt));
     match ran {
         Ok(()) => 0,
         Err(failure) => report(tool, params.report.style, &failure, screen),

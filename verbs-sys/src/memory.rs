@@ -7,10 +7,10 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// An access beyond a buffer's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +134,31 @@ impl Buffer {
                 offset,
             )
         };
+        Self::from_mmap(start, len)
+    }
+
+    /// Maps a part of a device that the kernel shares with this process: a
+    /// queue. Whatever it writes there, it writes by whole fields.
+    pub(crate) fn map_device(device: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(offset)
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: a shared mapping at an address of the kernel's choice
+        // touches no existing memory. The kernel refuses a length of 0.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                device.as_raw_fd(),
+                offset,
+            )
+        };
+        Self::from_mmap(start, len)
+    }
+
+    /// Takes over what mmap returned.
+    fn from_mmap(start: *mut libc::c_void, len: usize) -> io::Result<Self> {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -243,6 +268,35 @@ impl Buffer {
         // SAFETY: `pointer` checked the byte, and it lives as long as `self`.
         unsafe { AtomicU8::from_ptr(pointer) }.store(value, Ordering::Release);
         Ok(())
+    }
+
+    /// The aligned 4 bytes at `offset`, with acquire ordering: what the other
+    /// side wrote before it stored them is visible too. `None` when they
+    /// aren't inside the buffer or not aligned to 4.
+    #[inline]
+    pub(crate) fn load_u32(&self, offset: usize) -> Option<u32> {
+        Some(self.atomic_u32(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Stores 4 bytes with release ordering; returns whether they are inside
+    /// the buffer and aligned to 4.
+    #[inline]
+    pub(crate) fn store_u32(&self, offset: usize, value: u32) -> bool {
+        let Some(target) = self.atomic_u32(offset) else {
+            return false;
+        };
+        target.store(value, Ordering::Release);
+        true
+    }
+
+    #[inline]
+    fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
+        let pointer = self.pointer(offset, 4).ok()?.cast::<u32>();
+        if !pointer.is_aligned() {
+            return None;
+        }
+        // SAFETY: inside the mapping, aligned, and alive as long as `self`.
+        Some(unsafe { AtomicU32::from_ptr(pointer) })
     }
 
     /// Runs `operation` on the aligned 8 bytes at `offset`, which other

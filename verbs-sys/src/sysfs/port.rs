@@ -116,6 +116,18 @@ impl Port {
         self.slot(index, self.link_layer()?)
     }
 
+    /// One entry of the P_Key table; `None` beyond its end.
+    ///
+    /// # Errors
+    /// When it can't be read, or holds no P_Key.
+    pub fn pkey(&self, index: u16) -> Result<Option<u16>, SysfsError> {
+        let path = self.dir.join("pkeys").join(index.to_string());
+        let pkey = attribute::parsed(&path, "a P_Key such as 0xffff", |text| {
+            u16::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+        });
+        attribute::optional(pkey)
+    }
+
     fn slot(&self, index: u32, link_layer: LinkLayer) -> Result<Option<GidSlot>, SysfsError> {
         let path = self.dir.join("gids").join(index.to_string());
         let gid = attribute::parsed(

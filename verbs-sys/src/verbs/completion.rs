@@ -33,6 +33,38 @@ pub enum WcStatus {
 }
 
 impl WcStatus {
+    const ALL: [Self; 22] = [
+        Self::Success,
+        Self::LocalLengthError,
+        Self::LocalQpOperationError,
+        Self::LocalEecOperationError,
+        Self::LocalProtectionError,
+        Self::WorkRequestFlushed,
+        Self::MemoryWindowBindError,
+        Self::BadResponse,
+        Self::LocalAccessError,
+        Self::RemoteInvalidRequest,
+        Self::RemoteAccessError,
+        Self::RemoteOperationError,
+        Self::RetryExceeded,
+        Self::RnrRetryExceeded,
+        Self::LocalRddViolation,
+        Self::RemoteInvalidRdRequest,
+        Self::RemoteAborted,
+        Self::InvalidEecNumber,
+        Self::InvalidEecState,
+        Self::Fatal,
+        Self::ResponseTimeout,
+        Self::General,
+    ];
+
+    /// The status with this number; [`Self::General`] for one that isn't known.
+    #[must_use]
+    #[inline]
+    pub fn from_code(code: u32) -> Self {
+        *Self::ALL.get(code as usize).unwrap_or(&Self::General)
+    }
+
     /// The text of `ibv_wc_status_str(3)`, which perftest prints.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -92,6 +124,26 @@ pub enum WcOpcode {
     Receive = 0x80,
     /// Receive consumed by an RDMA Write with immediate.
     ReceiveWriteImm = 0x81,
+}
+
+impl WcOpcode {
+    /// The opcode with this number, if it is known.
+    #[must_use]
+    #[inline]
+    pub fn from_code(code: u32) -> Option<Self> {
+        Some(match code {
+            0 => Self::Send,
+            1 => Self::Write,
+            2 => Self::Read,
+            3 => Self::CompareSwap,
+            4 => Self::FetchAdd,
+            5 => Self::BindWindow,
+            6 => Self::LocalInvalidate,
+            0x80 => Self::Receive,
+            0x81 => Self::ReceiveWriteImm,
+            _ => return None,
+        })
+    }
 }
 
 bitflags::bitflags! {
@@ -160,5 +212,24 @@ impl Completion {
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status == WcStatus::Success
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_kernel_are_understood() {
+        for (code, status) in (0..).zip(WcStatus::ALL) {
+            assert_eq!(status as u32, code);
+            assert_eq!(WcStatus::from_code(code), status);
+        }
+        assert_eq!(WcStatus::from_code(22), WcStatus::General);
+        for code in 0..=0x100 {
+            let known = WcOpcode::from_code(code).map(|opcode| opcode as u32);
+            let defined = code < 7 || code == 0x80 || code == 0x81;
+            assert_eq!(known, defined.then_some(code));
+        }
     }
 }

@@ -122,6 +122,26 @@ pub enum VerbsError {
         /// What the user can do.
         way_out: String,
     },
+    /// The kernel refused, and there is something the user can do about it.
+    #[error("{action}: {source}; {advice}")]
+    Refused {
+        /// What was tried.
+        action: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// What the user can do.
+        advice: String,
+    },
+    /// A device that the system has can't be used.
+    #[error("{device} can't be used: {reason}")]
+    Unusable {
+        /// Name of the device.
+        device: String,
+        /// Why not, and what the user can do.
+        reason: String,
+        /// The nearest `errno`.
+        errno: i32,
+    },
     /// The kernel refused.
     #[error("{action}: {source}")]
     Io {
@@ -149,7 +169,10 @@ impl VerbsError {
             Self::Unsupported { .. } => libc::EOPNOTSUPP,
             Self::NoEntry { .. } => libc::ENODATA,
             Self::PortHeld { .. } => libc::EADDRINUSE,
-            Self::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            Self::Unusable { errno, .. } => *errno,
+            Self::Io { source, .. } | Self::Refused { source, .. } => {
+                source.raw_os_error().unwrap_or(libc::EIO)
+            }
         }
     }
 }

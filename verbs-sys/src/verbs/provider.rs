@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,28 @@ pub trait Context: Send + Sync {
         range: MemoryRange,
         access: AccessFlags,
     ) -> Result<Box<dyn MemoryRegion>>;
+
+    /// Registers a part of a dma-buf, memory of another device such as a GPU
+    /// (`ibv_reg_dmabuf_mr`). `range` is in bytes of the buffer; `iova` is the
+    /// address that work requests and peers use for its beginning, equal to
+    /// that in the bits inside a page.
+    ///
+    /// # Errors
+    /// `Unsupported` when kernel or driver have none of it, `InvalidArgument`
+    /// as for [`Self::reg_mr`].
+    fn reg_dmabuf_mr(
+        &self,
+        pd: &dyn ProtectionDomain,
+        buffer: BorrowedFd<'_>,
+        range: Range<u64>,
+        iova: u64,
+        access: AccessFlags,
+    ) -> Result<Box<dyn MemoryRegion>> {
+        let _ = (pd, buffer, range, iova, access);
+        Err(VerbsError::Unsupported {
+            what: "registering dma-buf memory",
+        })
+    }
 
     /// Makes a type-2 memory window, which is bound by
     /// [`SendOp::BindWindow`](super::SendOp::BindWindow) (`ibv_alloc_mw` with

@@ -52,6 +52,24 @@ pub enum QpState {
     Error = 6,
 }
 
+impl QpState {
+    /// The state with this number (`enum ibv_qp_state`), if there is one.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [
+            Self::Reset,
+            Self::Init,
+            Self::Rtr,
+            Self::Rts,
+            Self::Sqd,
+            Self::Sqe,
+            Self::Error,
+        ]
+        .into_iter()
+        .find(|state| *state as u8 == code)
+    }
+}
+
 impl fmt::Display for QpState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
