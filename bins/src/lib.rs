@@ -1,6 +1,7 @@
 //! What the commands share: from the arguments of the process to its exit code.
 
 pub mod docs;
+pub mod inventory;
 mod kernel;
 mod signals;
 mod userspace;

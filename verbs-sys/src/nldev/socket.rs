@@ -63,6 +63,16 @@ pub trait Transport {
     fn receive(&mut self) -> io::Result<Vec<u8>>;
 }
 
+impl<T: Transport + ?Sized> Transport for Box<T> {
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        (**self).send(message)
+    }
+
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        (**self).receive()
+    }
+}
+
 /// A socket of the family `NETLINK_RDMA`.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);

@@ -1,0 +1,7 @@
+//! What the kernel's RDMA device management knows.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironverbs::inventory::run(ironverbs::inventory::rdma)
+}
