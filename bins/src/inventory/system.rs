@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rxe_user::device::{self, Options, UserDevice};
+use verbs_sys::kernel;
 use verbs_sys::nldev::{Nldev, NldevError, Socket, Transport};
 use verbs_sys::sysfs::Sysfs;
-use verbs_sys::{Context, Device, Result as VerbsResult};
+use verbs_sys::{Context, Device, Result as VerbsResult, VerbsError};
 
 /// Opens a device of the kernel by its name.
 pub type OpenKernelDevice<'a> = dyn Fn(&str) -> VerbsResult<Arc<dyn Context>> + 'a;
@@ -59,10 +60,19 @@ impl System<'static> {
     }
 }
 
-fn open_kernel_device(_name: &str) -> VerbsResult<Arc<dyn Context>> {
-    Err(verbs_sys::VerbsError::Unsupported {
-        what: "being opened by this program",
-    })
+fn open_kernel_device(name: &str) -> VerbsResult<Arc<dyn Context>> {
+    let devices = kernel::devices()?;
+    let found = devices.iter().find(|device| device.name() == name);
+    found.map_or_else(
+        || {
+            Err(VerbsError::Unusable {
+                device: name.to_owned(),
+                reason: "it has just been removed".to_owned(),
+                errno: libc::ENODEV,
+            })
+        },
+        Device::open,
+    )
 }
 
 impl System<'_> {
