@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::exchange::{BandwidthReport, KeyRecord};
-use crate::options::{Length, Output, Params};
+use crate::options::{Length, Output, Params, Sizes};
 use crate::report::address::{AddressStyle, Whose, address_lines};
 use crate::report::columns::{self, Columns};
-use crate::report::json::{self, Document, Results, Row, SingleNumber};
+use crate::report::file;
+use crate::report::json::{Document, Results, Row, SingleNumber};
 use crate::report::{HeaderInfo, notes};
 use crate::screen::{Screen, ScreenError};
-use crate::stats::{LatencyFigures, LatencySamples, Scale, TimedLatency};
+use crate::stats::{Distribution, LatencyFigures, LatencySamples, Scale, TimedLatency};
 use crate::words::Verb;
 
 /// Shows one end's test on its screen, and writes its report file.
@@ -25,6 +26,19 @@ pub(crate) struct Reporter<'a> {
     /// several.
     last: Option<Row>,
     rows: Vec<Row>,
+}
+
+/// What a timed latency run gave.
+pub(crate) struct TimedRow {
+    pub(crate) size: u64,
+    pub(crate) iterations: u64,
+    pub(crate) figures: TimedLatency,
+    /// Use of the processors in percent, if it was watched.
+    pub(crate) cpu: Option<f32>,
+    /// The spans from post to post, if they were wanted.
+    pub(crate) distribution: Option<Distribution>,
+    /// Those are shown whole, not halved.
+    pub(crate) round_trip: bool,
 }
 
 impl<'a> Reporter<'a> {
@@ -202,6 +216,11 @@ impl<'a> Reporter<'a> {
             let list = samples.in_time_order(scale);
             lists.push_str(&columns::sample_list(list, report.cycles));
         }
+        if report.hdr_file.is_some()
+            && let Some(distribution) = samples.distribution()
+        {
+            self.histogram_file(size, &distribution.hgrm(scale))?;
+        }
         // With five messages at least there are enough samples.
         let Some(sorted) = samples.sorted(scale) else {
             return Ok(());
@@ -215,6 +234,7 @@ impl<'a> Reporter<'a> {
             self.screen.out(&lists)?;
         }
         let figures: LatencyFigures = sorted.figures();
+        let percentiles = self.percentiles(|percent| sorted.percentile_of_all(percent));
         let cpu = self.cpu_column(None);
         let (text, single) = match self.params.report.output {
             Output::Latency => (
@@ -224,23 +244,38 @@ impl<'a> Reporter<'a> {
             _ => (columns::latency_row(size, iterations, &figures, cpu), None),
         };
         self.screen.out(&text)?;
+        self.show_percentiles(size, &percentiles)?;
         let row = Results::Latency {
             size,
             iterations,
             figures: &figures,
         };
-        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
+        let row = Row::new(&single.map_or(row, Results::Single), cpu);
+        self.report_file(row.with_percentiles(&percentiles), None)
     }
 
     /// Shows a timed latency row.
-    pub(crate) fn latency_timed(
-        &mut self,
-        size: u64,
-        iterations: u64,
-        figures: &TimedLatency,
-        cpu: Option<f32>,
-    ) -> Result<(), ScreenError> {
-        let cpu = self.cpu_column(cpu);
+    pub(crate) fn latency_timed(&mut self, timed: &TimedRow) -> Result<(), ScreenError> {
+        let TimedRow {
+            size,
+            iterations,
+            ref figures,
+            ..
+        } = *timed;
+        let cpu = self.cpu_column(timed.cpu);
+        let scale = Scale {
+            cycles: None,
+            round_trip: timed.round_trip,
+        };
+        let percentiles = match &timed.distribution {
+            Some(distribution) => {
+                if self.params.report.hdr_file.is_some() {
+                    self.histogram_file(size, &distribution.hgrm(scale))?;
+                }
+                self.percentiles(|percent| distribution.percentile(percent, scale))
+            }
+            None => Vec::new(),
+        };
         let (text, single) = match self.params.report.output {
             Output::Latency => (
                 columns::single_number(figures.average),
@@ -252,12 +287,59 @@ impl<'a> Reporter<'a> {
             ),
         };
         self.screen.out(&text)?;
+        self.show_percentiles(size, &percentiles)?;
         let row = Results::LatencyTimed {
             size,
             iterations,
             figures,
         };
-        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
+        let row = Row::new(&single.map_or(row, Results::Single), cpu);
+        self.report_file(row.with_percentiles(&percentiles), None)
+    }
+
+    /// The percentiles that are wanted, with their values.
+    fn percentiles(&self, value: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+        let wanted = self.params.report.percentiles.iter();
+        wanted.map(|&percent| (percent, value(percent))).collect()
+    }
+
+    /// Shows percentiles on stderr, where no script takes them for rows.
+    fn show_percentiles(
+        &mut self,
+        size: u64,
+        percentiles: &[(f64, f64)],
+    ) -> Result<(), ScreenError> {
+        if percentiles.is_empty() {
+            return Ok(());
+        }
+        let values: Vec<String> = percentiles
+            .iter()
+            .map(|(percent, value)| format!("{percent}% {value:.2}"))
+            .collect();
+        let unit = match self.params.report.cycles {
+            true => "cycles",
+            false => "usec",
+        };
+        self.screen.err(&format!(
+            "{}: percentiles of {size} bytes [{unit}]: {}\n",
+            self.params.tool,
+            values.join(", ")
+        ))
+    }
+
+    /// Writes the file of `--hdr_file`; under `-a` there is one for each size.
+    fn histogram_file(&mut self, size: u64, text: &str) -> Result<(), ScreenError> {
+        let Some(name) = &self.params.report.hdr_file else {
+            return Ok(());
+        };
+        let name = match self.params.sizes {
+            Sizes::One(_) => name.clone(),
+            Sizes::All { .. } => format!("{name}.{size}"),
+        };
+        match file::write(Path::new(&name), text, "--hdr_file") {
+            Ok(()) => Ok(()),
+            Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),
+        }
     }
 
     /// What stock prints when no row reached the limits of `-w` and `-y`.
@@ -307,7 +389,7 @@ impl<'a> Reporter<'a> {
                 document.with_rows(&self.rows)
             }
         };
-        match json::write(Path::new(name), &document.render()) {
+        match file::write(Path::new(name), &document.render(), "--out_json_file") {
             Ok(()) => Ok(()),
             Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),
         }

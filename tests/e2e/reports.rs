@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Ended, Running, Turn, WRITE_BW, WRITE_LAT, start_pair};
+use crate::support::{Ended, Running, Turn, WRITE_BW, WRITE_LAT, run, start_pair};
 
 /// A file of its own for one test, removed with it.
 struct Scratch(PathBuf);
@@ -108,4 +108,78 @@ fn msgrate_matches_iterations_and_duration() {
         (get("BW_average") / bandwidth - 1.0).abs() < 0.01,
         "{report}"
     );
+}
+
+/// The values of the line about percentiles on stderr.
+fn percentiles(ended: &Ended) -> Vec<f64> {
+    let line = ended
+        .err
+        .lines()
+        .find(|line| line.contains(": percentiles of "));
+    let (_, values) = line.unwrap().split_once("[usec]: ").unwrap();
+    values
+        .split(", ")
+        .map(|value| value.split_once("% ").unwrap().1.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn percentiles_are_shown_in_counted_and_in_timed_runs() {
+    for line in ["-n 1000", "-D 1", "-D 1 --write_with_imm"] {
+        let wanted = "--percentiles=50,99,100";
+        let (report, [server, client]) = report(WRITE_LAT, line, wanted);
+        let shown = percentiles(&client);
+        assert_eq!(shown.len(), 3, "{client:#?}");
+        assert!(shown[0] > 0.0 && shown.is_sorted(), "{client:#?}");
+        let file = &report["results"]["percentiles"];
+        let filed = ["50", "99", "100"].map(|percent| file[percent].as_f64().unwrap());
+        assert_eq!(shown, filed);
+        assert!(!server.err.contains("percentiles"), "{server:#?}");
+        // Not where a script looks for rows.
+        assert!(!client.out.contains("percentiles"), "{client:#?}");
+    }
+}
+
+#[test]
+fn percentiles_agree_with_the_row() {
+    let [_, client] = pair_with(WRITE_LAT, "-n 1001", "--percentiles=0.01,99");
+    let shown = percentiles(&client);
+    let row: Vec<f64> = client.rows()[0]
+        .iter()
+        .map(|f| f.parse().unwrap())
+        .collect();
+    let (least, p99) = (row[2], row[7]);
+    assert!((shown[0] - least).abs() < 0.02, "{client:#?}");
+    // Stock leaves two samples out of 1000.
+    assert!((shown[1] / p99 - 1.0).abs() < 0.5, "{client:#?}");
+}
+
+#[test]
+fn the_distribution_is_saved_for_hdrhistogram() {
+    for line in ["-n 1000", "-D 1"] {
+        let file = Scratch::new(&format!("distribution{}", line.len()));
+        let option = format!("--hdr_file={}", file.0.display());
+        let [_, client] = pair_with(WRITE_LAT, line, &option);
+        let text = std::fs::read_to_string(&file.0).unwrap();
+        let count = text.rsplit_once("Total count    = ").unwrap().1;
+        let count: u64 = count.trim().trim_end_matches(']').parse().unwrap();
+        let iterations: u64 = client.rows()[0][1].parse().unwrap();
+        // The first span begins with the first message of the sampled time.
+        assert!(count.abs_diff(iterations) <= 2, "{count}: {client:#?}");
+    }
+}
+
+#[test]
+fn percentiles_are_checked() {
+    for (tool, line, text) in [
+        (WRITE_LAT, "--percentiles=50,101", "'101' in --percentiles"),
+        (WRITE_LAT, "--percentiles=0", "'0' in --percentiles"),
+        (WRITE_LAT, "--percentiles=50,", "'' in --percentiles"),
+        (WRITE_BW, "--percentiles=50", "only on latency tests"),
+        (WRITE_BW, "--hdr_file=x", "only on latency tests"),
+    ] {
+        let ended = run(tool, line);
+        assert_eq!(ended.code, Some(1), "{ended:#?}");
+        assert!(ended.err.contains(text), "{ended:#?}");
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use verbs_sys::{LinkLayer, PathMtu};
 
 use crate::report::Style;
+use crate::stats::Distribution;
 use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 
 /// What `-m` asked for. A number that is no MTU is no parse error: stock
@@ -247,6 +248,10 @@ pub struct ControlParams {
 /// What is printed and saved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportParams {
+    /// `--percentiles`: percents of latency samples to show, each above 0, at most 100.
+    pub percentiles: Vec<f64>,
+    /// `--hdr_file`: file for the distribution of latencies.
+    pub hdr_file: Option<String>,
     /// `--output_style`.
     pub style: Style,
     /// `--output`.
@@ -273,6 +278,14 @@ pub struct ReportParams {
     pub minimum_bandwidth: Option<f32>,
     /// `-y`, in millions per second. Judged only together with `-w`.
     pub minimum_message_rate: Option<f32>,
+}
+
+impl ReportParams {
+    /// Room for a distribution of latencies, if something is to be shown of it.
+    pub(crate) fn wants_distribution(&self) -> Option<Distribution> {
+        let wanted = !self.percentiles.is_empty() || self.hdr_file.is_some();
+        wanted.then(Distribution::new).flatten()
+    }
 }
 
 /// Logging of fallbacks and of the dialogue, to standard error.

@@ -143,6 +143,8 @@ pub(super) struct Settings {
     pub(super) peer_timeout: Duration,
     pub(super) connect_retry: Duration,
     pub(super) seed: Option<u64>,
+    pub(super) percentiles: Vec<f64>,
+    pub(super) hdr_file: Option<String>,
     pub(super) verbosity: Verbosity,
 }
 
@@ -275,6 +277,8 @@ impl Settings {
             peer_timeout: Duration::from_secs(30),
             connect_retry: Duration::ZERO,
             seed: None,
+            percentiles: Vec::new(),
+            hdr_file: None,
             verbosity: Verbosity::Quiet,
         }
     }

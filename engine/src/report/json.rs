@@ -1,11 +1,5 @@
 //! The report file (`--out_json`): stock's keys, order and number formats, one
-//! item a line. Unlike stock's it is JSON in all cases, and it is never seen
-//! half written.
-
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+//! item a line. Unlike stock's it is JSON in all cases.
 
 use super::cformat::fixed;
 use super::header::{HeaderInfo, Limit, exchange_name, link_name, on_off};
@@ -58,16 +52,6 @@ pub enum SingleNumber {
     LatencyTimed(f64),
 }
 
-/// The report file cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the report file {}: {source}; choose a writable place with --out_json_file", path.display())]
-pub struct ReportFileError {
-    /// The file.
-    pub path: PathBuf,
-    /// What the system said.
-    pub source: io::Error,
-}
-
 /// One row, as an object of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(Vec<Item>);
@@ -80,6 +64,19 @@ impl Row {
             items.push(("CPU_util", number(percent.into(), 2)));
         }
         Self(items)
+    }
+
+    /// With more percentiles than stock has (`--percentiles`): percent, value.
+    pub fn with_percentiles(mut self, percentiles: &[(f64, f64)]) -> Self {
+        if !percentiles.is_empty() {
+            let values: Vec<String> = percentiles
+                .iter()
+                .map(|(percent, value)| format!("\"{percent}\": {}", number(*value, 2)))
+                .collect();
+            let object = format!("{{\n{}\n}}", values.join(",\n"));
+            self.0.push(("percentiles", object));
+        }
+        self
     }
 
     fn render(&self) -> String {
@@ -146,48 +143,6 @@ impl Document {
         }
         format!("{{\n{}\n}}\n", lines(&objects))
     }
-}
-
-/// Writes the file with mode 0600. It is written beside its place and then
-/// renamed, so that a reader finds the old report or the new one.
-///
-/// # Errors
-/// [`ReportFileError`]; stock says nothing then.
-pub fn write(path: &Path, text: &str) -> Result<(), ReportFileError> {
-    replace(path, text).map_err(|source| ReportFileError {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        // A pipe or a terminal: renaming would put a file in its place.
-        return OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .write_all(text.as_bytes());
-    }
-    let mut name = path
-        .file_name()
-        .ok_or(io::ErrorKind::IsADirectory)?
-        .to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    // What lies there is from a process that died; never write through it.
-    let _ = fs::remove_file(&temporary);
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // It may not even exist; the first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 type Item = (&'static str, String);

@@ -8,12 +8,13 @@
 //! - [`mod@address`]: the `local address` and `remote address` lines;
 //! - [`mod@columns`]: titles and rows, one function per set of columns;
 //! - [`mod@notes`]: banner, lines, and the sentences in between;
-//! - [`mod@json`]: the report file;
+//! - [`mod@json`]: the report file, and [`mod@file`]: how it is written;
 //! - [`mod@style`]: what older versions show in another way.
 
 pub mod address;
 mod cformat;
 pub mod columns;
+pub mod file;
 pub mod header;
 pub mod json;
 pub mod notes;

@@ -17,7 +17,7 @@ use super::requests::Route;
 use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
 use crate::setup::Memory;
-use crate::stats::{Clock, LatencySamples};
+use crate::stats::{Clock, Distribution, LatencySamples};
 
 /// How many messages go to and fro, and what is noted down.
 pub(crate) trait Rounds {
@@ -81,11 +81,20 @@ pub(crate) struct TimedRounds<'a> {
     phases: &'a mut Phases,
     /// Messages that completed in the sampled time.
     pub(crate) counted: u64,
+    /// Takes the spans from post to post, if they are wanted.
+    distribution: Option<&'a mut Distribution>,
+    /// When the last message was posted, in the sampled time.
+    posted: Option<u64>,
 }
 
 impl<'a> TimedRounds<'a> {
-    pub(crate) fn new(phases: &'a mut Phases) -> Self {
-        Self { phases, counted: 0 }
+    pub(crate) fn new(phases: &'a mut Phases, distribution: Option<&'a mut Distribution>) -> Self {
+        Self {
+            phases,
+            counted: 0,
+            distribution,
+            posted: None,
+        }
     }
 }
 
@@ -95,7 +104,16 @@ impl Rounds for TimedRounds<'_> {
     }
 
     #[inline]
-    fn posting(&mut self, _: u64) {}
+    fn posting(&mut self, _: u64) {
+        let Some(distribution) = &mut self.distribution else {
+            return;
+        };
+        let now = self.phases.now();
+        if let Some(posted) = self.posted {
+            distribution.record(now - posted);
+        }
+        self.posted = self.phases.is_sampling().then_some(now);
+    }
 
     #[inline]
     fn completed(&mut self) {

@@ -72,6 +72,12 @@ impl Phases {
         now >= self.end
     }
 
+    /// Nanoseconds since the beginning.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
     /// Whether what completes now counts.
     #[inline]
     pub(crate) fn is_sampling(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::bandwidth::UNSTAMPED;
 use super::cycles::CycleRate;
+use super::distribution::Distribution;
 
 /// Samples stock leaves out at the upper end: averages and percentiles are
 /// taken over the others, and the maximum shown is the second largest.
@@ -34,6 +35,11 @@ impl Scale {
     fn divisor(&self) -> f64 {
         let unit = if self.cycles.is_some() { 1.0 } else { 1000.0 };
         unit * self.legs()
+    }
+
+    /// A span in nanoseconds as it is shown.
+    pub(super) fn shown(&self, nanoseconds: u64) -> f64 {
+        self.ticks(nanoseconds) as f64 / self.divisor()
     }
 
     fn legs(&self) -> f64 {
@@ -85,6 +91,15 @@ impl LatencySamples {
             .map(move |pair| scale.ticks(pair[1].saturating_sub(pair[0])) as f64 / divisor)
     }
 
+    /// The distribution of the samples, in nanoseconds.
+    pub fn distribution(&self) -> Option<Distribution> {
+        let mut distribution = Distribution::new()?;
+        for pair in self.stamps.windows(2) {
+            distribution.record(pair[1].saturating_sub(pair[0]));
+        }
+        Some(distribution)
+    }
+
     /// Sorts the samples. `None` with fewer than three of them: nothing is
     /// left without the two largest.
     pub fn sorted(&mut self, scale: Scale) -> Option<SortedLatency<'_>> {
@@ -118,6 +133,13 @@ impl SortedLatency<'_> {
     /// The samples in the order of size without the two largest (`-H`).
     pub fn in_order_of_size(&self) -> impl Iterator<Item = f64> + '_ {
         self.kept().iter().map(|delta| self.scaled(*delta))
+    }
+
+    /// The least sample that so many percent of all do not exceed. Stock's
+    /// percentiles leave the two largest out; this one does not.
+    pub fn percentile_of_all(&self, percent: f64) -> f64 {
+        let rank = (self.deltas.len() as f64 * percent / 100.0).ceil() as usize;
+        self.scaled(self.deltas[rank.clamp(1, self.deltas.len()) - 1])
     }
 
     /// The numbers of the row.
@@ -249,6 +271,19 @@ mod tests {
         // ceil(997 * 0.99) = 988: the 989th smallest.
         assert_eq!(figures.p99, 989.0);
         assert_eq!(figures.typical, 499.0);
+    }
+
+    #[test]
+    fn percentiles_of_all_leave_nothing_out() {
+        let deltas: Vec<u64> = (1..=1000).map(|n| n * 1000).collect();
+        let mut run = samples(&deltas);
+        let distribution = run.distribution().unwrap();
+        let sorted = run.sorted(WHOLE).unwrap();
+        for (percent, value) in [(50.0, 500.0), (99.99, 1000.0), (0.0, 1.0), (100.0, 1000.0)] {
+            assert_eq!(sorted.percentile_of_all(percent), value, "{percent}");
+            let kept = distribution.percentile(percent, WHOLE);
+            assert!((kept / value - 1.0).abs() < 0.002, "{percent}: {kept}");
+        }
     }
 
     #[test]

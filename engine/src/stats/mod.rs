@@ -8,6 +8,7 @@ mod bandwidth;
 mod clock;
 mod cpu;
 mod cycles;
+mod distribution;
 mod latency;
 mod peak;
 
@@ -15,4 +16,5 @@ pub use bandwidth::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
 pub use clock::Clock;
 pub use cpu::{CpuTimes, CpuTimesError};
 pub use cycles::CycleRate;
+pub use distribution::Distribution;
 pub use latency::{LatencyFigures, LatencySamples, Scale, SortedLatency, TimedLatency};

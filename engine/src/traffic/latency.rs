@@ -8,7 +8,7 @@ use super::Test;
 use super::outgoing::Outgoing;
 use crate::failure::Failure;
 use crate::options::{Length, Machine, Params};
-use crate::reporter::Reporter;
+use crate::reporter::{Reporter, TimedRow};
 use crate::run::{
     CountedRounds, Game, LastByte, Operation, Phases, PingPong, Receipt, RoundTrips, Table,
     TimedRounds, Watchdog,
@@ -118,14 +118,22 @@ impl Show<'_, '_> {
             Length::Timed { duration, margin } => {
                 let watch_cpu = params.report.cpu_utilization;
                 let mut phases = Phases::start(duration, margin, watch_cpu);
-                let mut rounds = TimedRounds::new(&mut phases);
+                let mut distribution = params.report.wants_distribution();
+                let mut rounds = TimedRounds::new(&mut phases, distribution.as_mut());
                 game.run(&mut rounds, self.watchdog)?;
                 let count = rounds.counted;
                 let measured = phases.measured();
                 let elapsed = measured.stop - measured.start;
                 let figures = TimedLatency::new(count, elapsed, round_trip);
-                self.reporter
-                    .latency_timed(size.into(), count, &figures, measured.cpu)?;
+                let timed = TimedRow {
+                    size: size.into(),
+                    iterations: count,
+                    figures,
+                    cpu: measured.cpu,
+                    distribution,
+                    round_trip,
+                };
+                self.reporter.latency_timed(&timed)?;
             }
             // The options know no endless latency tests.
             Length::Infinite { .. } => {}

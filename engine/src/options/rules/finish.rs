@@ -167,6 +167,8 @@ pub(super) fn params(s: Settings) -> Params {
         report: ReportParams {
             output: s.output,
             style: s.style,
+            percentiles: s.percentiles,
+            hdr_file: s.hdr_file,
             gbits: s.gbits,
             both_directions: s.report_both,
             cycles: s.cycles,

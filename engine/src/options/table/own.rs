@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::row::{Check, OptionRow, Section};
+use super::row::{Check, OptionRow, Section, Tools};
 use crate::options::params::Verbosity;
 use crate::options::refusal::Refusal;
+use crate::options::settings::Settings;
 use crate::report::Style;
 
 /// All long, so that no letter of stock perftest is taken.
@@ -51,6 +52,21 @@ pub(super) const ROWS: &[OptionRow] = &[
     .choices(Style::NAMES)
     .default(|_| "6.29".into())
     .help("Screens and report files as this version of perftest has them"),
+    OptionRow::text(Section::Own, "percentiles", "<list>", percentiles)
+        .only(
+            Tools::LAT,
+            " --percentiles is available only on latency tests\n",
+        )
+        .help("Show these percentiles on stderr, for example 50,99,99.99; with -D, too"),
+    OptionRow::text(Section::Own, "hdr_file", "<file>", |s, v| {
+        s.hdr_file = Some(v.to_owned());
+        Ok(())
+    })
+    .only(
+        Tools::LAT,
+        " --hdr_file is available only on latency tests\n",
+    )
+    .help("Save the distribution as HdrHistogram's tools plot it (.hgrm); with -a FILE.<size>"),
     OptionRow::number(
         Section::Own,
         "seed",
@@ -66,6 +82,21 @@ pub(super) const ROWS: &[OptionRow] = &[
     OptionRow::flag(Section::Own, "debug", |s| s.verbosity = Verbosity::Debug)
         .help("Say on stderr every step"),
 ];
+
+/// `50,99,99.99`.
+fn percentiles(settings: &mut Settings, text: &str) -> Result<(), Refusal> {
+    settings.percentiles = text
+        .split(',')
+        .map(|percent| match percent.parse::<f64>() {
+            Ok(value) if value > 0.0 && value <= 100.0 => Ok(value),
+            _ => Err(Refusal::option(format!(
+                " '{percent}' in --percentiles is not a number above 0, up to 100: give a list \
+                 such as 50,99,99.99\n"
+            ))),
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(())
+}
 
 /// A century: more would overflow the clocks this is compared with.
 const LONGEST: f64 = 3.2e9;

@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use verbs_sys::LinkLayer;
 
 use super::*;
@@ -149,22 +147,12 @@ fn both_directions_stand_in_one_document() {
 }
 
 #[test]
-fn replaces_a_file_and_says_which_one_it_cannot_write() {
-    let directory = std::env::temp_dir().join(format!("ironverbs-json-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let path = directory.join("report.json");
-    write(&path, "old and longer\n").unwrap();
-    write(&path, "new\n").unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
-    let mode = fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    // Nothing else is left behind.
-    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
-    let missing = directory.join("missing/report.json");
-    let error = write(&missing, "text").unwrap_err();
-    assert!(error.to_string().contains("missing/report.json"), "{error}");
-    assert!(write(&directory, "text").is_err());
-    assert!(write(Path::new("/dev/null"), "text").is_ok());
-    assert!(!fs::metadata("/dev/null").unwrap().is_file());
-    fs::remove_dir_all(&directory).unwrap();
+fn percentiles_stand_in_an_object_of_the_row() {
+    let row = bandwidth(2).with_percentiles(&[(50.0, 1.234), (99.99, f64::INFINITY)]);
+    let text = Document::new(&info(), row, Style::V6_29).render();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let percentiles = &value["results"]["percentiles"];
+    assert_eq!(percentiles["50"], 1.23);
+    assert!(percentiles["99.99"].is_null());
+    assert_eq!(bandwidth(2).with_percentiles(&[]), bandwidth(2));
 }
