@@ -64,6 +64,7 @@ fn server(params: &Params) -> Params {
     server.machine = Machine::Server;
     // One report and one capture are enough; they show both directions.
     server.report.json_file = None;
+    server.report.hdr_file = None;
     server.device.capture = None;
     server
 }

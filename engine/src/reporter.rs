@@ -9,7 +9,7 @@ use crate::report::columns::{self, Columns};
 use crate::report::file;
 use crate::report::json::{Document, Results, Row, SingleNumber};
 use crate::report::{HeaderInfo, notes};
-use crate::screen::{Screen, ScreenError};
+use crate::screen::{ErrorStream, Screen, ScreenError};
 use crate::stats::{Distribution, LatencyFigures, LatencySamples, Scale, TimedLatency};
 use crate::words::Verb;
 
@@ -86,6 +86,11 @@ impl<'a> Reporter<'a> {
     /// Shows a text on stderr.
     pub(crate) fn warn(&mut self, text: &str) -> Result<(), ScreenError> {
         self.screen.err(text)
+    }
+
+    /// Standard error, for those who write while a test runs.
+    pub(crate) fn error_stream(&self) -> ErrorStream {
+        self.screen.error_stream()
     }
 
     /// Shows the addresses of all queue pairs of one end.

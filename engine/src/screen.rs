@@ -1,6 +1,7 @@
 //! Where the texts of a run go.
 
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::options::Messages;
 
@@ -12,7 +13,39 @@ pub struct ScreenError(#[from] io::Error);
 /// The two output streams of one end.
 pub struct Screen {
     out: Box<dyn Write + Send>,
-    err: Box<dyn Write + Send>,
+    err: ErrorStream,
+}
+
+/// The standard error of one end, for those who write while a test runs.
+#[derive(Clone)]
+pub struct ErrorStream(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl ErrorStream {
+    fn new(stream: Box<dyn Write + Send>) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
+    }
+
+    /// Shows nothing.
+    #[must_use]
+    pub fn sink() -> Self {
+        Self::new(Box::new(io::sink()))
+    }
+
+    /// Shows a text at once, line end included in `text`.
+    ///
+    /// # Errors
+    /// What the stream says.
+    pub fn write(&self, text: &str) -> Result<(), ScreenError> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.write_all(text.as_bytes())?;
+        Ok(stream.flush()?)
+    }
+}
+
+impl std::fmt::Debug for ErrorStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ErrorStream")
+    }
 }
 
 impl std::fmt::Debug for Screen {
@@ -24,7 +57,10 @@ impl std::fmt::Debug for Screen {
 impl Screen {
     /// Over any two writers.
     pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
-        Self { out, err }
+        Self {
+            out,
+            err: ErrorStream::new(err),
+        }
     }
 
     /// The standard output and error of the process.
@@ -53,8 +89,13 @@ impl Screen {
     /// # Errors
     /// What the stream says.
     pub fn err(&mut self, text: &str) -> Result<(), ScreenError> {
-        self.err.write_all(text.as_bytes())?;
-        Ok(self.err.flush()?)
+        self.err.write(text)
+    }
+
+    /// Standard error, for those who write while a test runs.
+    #[must_use]
+    pub fn error_stream(&self) -> ErrorStream {
+        self.err.clone()
     }
 
     /// Shows messages in their order.
@@ -62,6 +103,7 @@ impl Screen {
     /// # Errors
     /// What the streams say.
     pub fn messages(&mut self, messages: &Messages) -> Result<(), ScreenError> {
-        Ok(messages.print(&mut *self.out, &mut *self.err)?)
+        let mut err = self.err.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(messages.print(&mut *self.out, &mut **err)?)
     }
 }

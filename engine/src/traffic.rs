@@ -26,7 +26,7 @@ use crate::options::{Length, Machine, Params, RateLimiter, Sizes};
 use crate::report::address::Whose;
 use crate::report::notes;
 use crate::reporter::Reporter;
-use crate::run::{Operation, PreparedReceives, RunError, Watchdog, post_receives};
+use crate::run::{Live, Operation, PreparedReceives, RunError, Watchdog, post_receives};
 use crate::setup::{Adapter, Path, Resources, address_vector, to_rtr, to_rts};
 use crate::stats::CpuTimes;
 use crate::words::Connection;
@@ -80,6 +80,7 @@ impl<'a> Test<'a> {
             true => Duration::ZERO,
             false => LAST_MESSAGE_TIME,
         };
+        let live = Live::new(parts.params, parts.reporter.error_stream());
         Ok(Self {
             params: parts.params,
             adapter: parts.adapter,
@@ -90,7 +91,7 @@ impl<'a> Test<'a> {
             handles: Vec::new(),
             inbox: Vec::new(),
             reporter: parts.reporter,
-            watchdog: watchdog.with_grace(grace),
+            watchdog: watchdog.with_grace(grace).with_live(live),
             interrupt: parts.interrupt,
             measured: BandwidthReport::default(),
             cpu: None,
@@ -304,6 +305,7 @@ impl<'a> Test<'a> {
             return Ok(());
         }
         for size in self.sizes(scope) {
+            self.watchdog.announce(size);
             let ran = if self.params.tool.is_bandwidth() {
                 self.bandwidth(size)
             } else {

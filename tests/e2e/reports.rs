@@ -183,3 +183,40 @@ fn percentiles_are_checked() {
         assert!(ended.err.contains(text), "{ended:#?}");
     }
 }
+
+#[test]
+fn live_lines_go_to_stderr_while_messages_flow() {
+    for (tool, line, unit) in [
+        (WRITE_BW, "-D 2 -f 0", "MiB/sec"),
+        (WRITE_LAT, "-D 2 -f 0", "usec"),
+        (WRITE_BW, "-D 2 -f 0 --write_with_imm", "MiB/sec"),
+    ] {
+        let [server, client] = pair_with(tool, line, "--interval=0.5");
+        let lines: Vec<&str> = client
+            .err
+            .lines()
+            .filter(|line| line.contains(" messages of "))
+            .collect();
+        // The first at 0.5 s, the last before 2 s; a busy host may skip one.
+        assert!((2..=4).contains(&lines.len()), "{client:#?}");
+        assert!(lines.iter().all(|line| line.contains(unit)), "{client:#?}");
+        assert!(!lines.iter().any(|line| line.contains(" 0 messages")));
+        assert!(!client.out.contains(" messages of "), "{client:#?}");
+        assert!(!server.err.contains(" messages of "), "{server:#?}");
+    }
+}
+
+#[test]
+fn live_lines_agree_with_the_row() {
+    let [_, client] = pair_with(WRITE_BW, "-D 2 -f 0", "--interval=1.5 -s 65536");
+    let line = client
+        .err
+        .lines()
+        .find(|line| line.contains("MiB/sec"))
+        .unwrap();
+    let (before, _) = line.split_once(" MiB/sec").unwrap();
+    let live: f64 = before.rsplit(' ').next().unwrap().parse().unwrap();
+    let row: f64 = client.rows()[0][3].parse().unwrap();
+    // Three quarters of the same run.
+    assert!((0.6..1.7).contains(&(live / row)), "{client:#?}");
+}

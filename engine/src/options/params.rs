@@ -250,6 +250,8 @@ pub struct ControlParams {
 pub struct ReportParams {
     /// `--percentiles`: percents of latency samples to show, each above 0, at most 100.
     pub percentiles: Vec<f64>,
+    /// `--interval`: time between the lines about how the run gets on.
+    pub interval: Option<Duration>,
     /// `--hdr_file`: file for the distribution of latencies.
     pub hdr_file: Option<String>,
     /// `--output_style`.

@@ -145,6 +145,7 @@ pub(super) struct Settings {
     pub(super) seed: Option<u64>,
     pub(super) percentiles: Vec<f64>,
     pub(super) hdr_file: Option<String>,
+    pub(super) interval: Option<Duration>,
     pub(super) verbosity: Verbosity,
 }
 
@@ -279,6 +280,7 @@ impl Settings {
             seed: None,
             percentiles: Vec::new(),
             hdr_file: None,
+            interval: None,
             verbosity: Verbosity::Quiet,
         }
     }

@@ -12,6 +12,7 @@
 //! - `sleeper`: what a loop does while there is nothing to do;
 //! - `phases`: the parts of a timed run;
 //! - `pacer`: the software rate limiter;
+//! - `live`: lines about how a run gets on;
 //! - `watchdog`: what keeps a loop from spinning for ever.
 
 mod arrival;
@@ -20,6 +21,7 @@ mod course;
 mod duplex;
 mod error;
 mod latency;
+mod live;
 mod operation;
 mod pacer;
 mod phases;
@@ -36,6 +38,7 @@ pub(crate) use bandwidth::Sender;
 pub(crate) use course::{Counted, Course, Endless, Timed};
 pub(crate) use duplex::Duplex;
 pub(crate) use latency::{CountedRounds, Game, PingPong, Table, TimedRounds};
+pub(crate) use live::Live;
 pub(crate) use operation::Operation;
 pub(crate) use phases::Phases;
 pub(crate) use receiver::{Receiver, post_receives};

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 
 use super::error::RunError;
+use super::live::Live;
 use crate::interrupt::Interrupt;
 
 /// The clock is looked at every so many turns of a loop: a turn may take a
@@ -32,6 +33,8 @@ pub(crate) struct Watchdog {
     seen: u64,
     moved: Instant,
     closed: Option<Instant>,
+    /// Is told what the looks see.
+    live: Option<Live>,
 }
 
 impl Watchdog {
@@ -51,6 +54,7 @@ impl Watchdog {
             seen: 0,
             moved: Instant::now(),
             closed: None,
+            live: None,
         })
     }
 
@@ -60,10 +64,26 @@ impl Watchdog {
         self
     }
 
+    /// Tells somebody what the looks see.
+    pub(crate) fn with_live(mut self, live: Option<Live>) -> Self {
+        self.live = live;
+        self
+    }
+
+    /// The next run has messages of so many bytes.
+    pub(crate) fn announce(&mut self, size: u32) {
+        if let Some(live) = &mut self.live {
+            live.announce(size);
+        }
+    }
+
     /// A run begins.
     pub(crate) fn start(&mut self) {
         self.moved = Instant::now();
         self.seen = 0;
+        if let Some(live) = &mut self.live {
+            live.start(self.moved);
+        }
     }
 
     /// The loop has slept: its next turn is worth a look at the clock.
@@ -103,6 +123,9 @@ impl Watchdog {
         if progress != self.seen {
             self.seen = progress;
             self.moved = now;
+        }
+        if let Some(live) = &mut self.live {
+            live.look(now, progress)?;
         }
         let waited = now.duration_since(self.moved);
         if waited > self.patience {

@@ -20,13 +20,8 @@ pub(super) const ROWS: &[OptionRow] = &[
     })
     .help("Save the packets of the userspace NIC, both directions, as pcap"),
     OptionRow::text(Section::Own, "peer-timeout", "<seconds>", |s, v| {
-        s.peer_timeout = seconds("--peer-timeout", v)?;
-        match s.peer_timeout.is_zero() {
-            false => Ok(()),
-            true => Err(Refusal::option(
-                " --peer-timeout must be more than 0 seconds\n",
-            )),
-        }
+        s.peer_timeout = more_than_0("--peer-timeout", v)?;
+        Ok(())
     })
     .default(|_| "30".into())
     .help("Longest wait for each step of the dialogue with the peer"),
@@ -67,6 +62,11 @@ pub(super) const ROWS: &[OptionRow] = &[
         " --hdr_file is available only on latency tests\n",
     )
     .help("Save the distribution as HdrHistogram's tools plot it (.hgrm); with -a FILE.<size>"),
+    OptionRow::text(Section::Own, "interval", "<seconds>", |s, v| {
+        s.interval = Some(more_than_0("--interval", v)?);
+        Ok(())
+    })
+    .help("Show on stderr every so many seconds how the messages get on, at the end that has them"),
     OptionRow::number(
         Section::Own,
         "seed",
@@ -107,5 +107,14 @@ fn seconds(option: &str, text: &str) -> Result<Duration, Refusal> {
         _ => Err(Refusal::option(format!(
             " {option} {text} is not a time: give seconds, for example {option} 2.5\n"
         ))),
+    }
+}
+
+fn more_than_0(option: &str, text: &str) -> Result<Duration, Refusal> {
+    match seconds(option, text)? {
+        Duration::ZERO => Err(Refusal::option(format!(
+            " {option} must be more than 0 seconds\n"
+        ))),
+        time => Ok(time),
     }
 }
