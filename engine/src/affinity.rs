@@ -1,6 +1,6 @@
-//! `--pin_cores`: on which processors the test runs.
+//! On which processors the test runs (`--pin_cores`), and on which it is now.
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::failure::Failure;
@@ -20,6 +20,11 @@ pub(crate) fn pin(cores: &[u32]) -> Result<(), Failure> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|error| Failure::Affinity(error.into()))
 }
 
+/// The processor this thread runs on now.
+pub(crate) fn current_cpu() -> Option<usize> {
+    sched_getcpu().ok()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
@@ -36,6 +41,7 @@ mod tests {
             pin(&[]).unwrap();
             assert_eq!(sched_getaffinity(Pid::from_raw(0)).unwrap(), before);
             pin(&[u32::try_from(core).unwrap()]).unwrap();
+            assert_eq!(current_cpu(), Some(core));
             let after = sched_getaffinity(Pid::from_raw(0)).unwrap();
             let pinned: Vec<usize> = (0..CpuSet::count())
                 .filter(|core| after.is_set(*core).unwrap())

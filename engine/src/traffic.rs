@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use verbs_sys::{AddressHandle, QpType};
 
+use crate::affinity;
 use crate::exchange::{
     Action, BandwidthReport, KeyRecord, Scope, Session, Stage, TcpChannel, check_gid_types, plan,
 };
@@ -28,7 +29,7 @@ use crate::report::notes;
 use crate::reporter::Reporter;
 use crate::run::{Live, Operation, PreparedReceives, RunError, Watchdog, post_receives};
 use crate::setup::{Adapter, Path, Resources, address_vector, to_rtr, to_rts};
-use crate::stats::CpuTimes;
+use crate::stats::{CpuTimes, Steadiness};
 use crate::words::Connection;
 
 /// How long a latency test goes on after the peer has closed the connection:
@@ -49,6 +50,7 @@ pub(crate) struct Test<'a> {
     /// The receives of one message size, for each queue pair that receives.
     inbox: Vec<PreparedReceives>,
     reporter: Reporter<'a>,
+    steadiness: Steadiness,
     watchdog: Watchdog,
     interrupt: &'a Interrupt,
     /// What the last run of this end measured.
@@ -91,6 +93,7 @@ impl<'a> Test<'a> {
             handles: Vec::new(),
             inbox: Vec::new(),
             reporter: parts.reporter,
+            steadiness: Steadiness::of_host(!parts.params.report.ignore_cpu_frequency),
             watchdog: watchdog.with_grace(grace).with_live(live),
             interrupt: parts.interrupt,
             measured: BandwidthReport::default(),
@@ -304,6 +307,7 @@ impl<'a> Test<'a> {
         if !self.params.is_active() && !self.params.receives() {
             return Ok(());
         }
+        self.steadiness.begin(affinity::current_cpu());
         for size in self.sizes(scope) {
             self.watchdog.announce(size);
             let ran = if self.params.tool.is_bandwidth() {
@@ -315,6 +319,10 @@ impl<'a> Test<'a> {
                 Failure::Run { error, .. } => self.failed(error),
                 failure => failure,
             })?;
+        }
+        for note in self.steadiness.end() {
+            let tool = self.params.tool;
+            self.reporter.warn(&format!("{tool}: note: {note}\n"))?;
         }
         // The peer may still be at it while this side waits for the dialogue.
         self.adapter.context.stop_polling();

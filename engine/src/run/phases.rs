@@ -135,6 +135,16 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_57_hours_does_not_overflow() {
+        let phases = Phases::start(205_200, 51_300, false);
+        assert_eq!(phases.sample, 51_300 * NANOSECONDS);
+        assert_eq!(phases.stop, (205_200 - 51_300) * NANOSECONDS);
+        assert_eq!(phases.end, 205_200 * NANOSECONDS);
+        let longest = Phases::start(u32::MAX, 0, false);
+        assert_eq!(longest.end / NANOSECONDS, u64::from(u32::MAX));
+    }
+
+    #[test]
     fn without_margin_everything_counts() {
         let mut phases = Phases::start(1, 0, false);
         assert_eq!((phases.sample, phases.stop), (0, NANOSECONDS));

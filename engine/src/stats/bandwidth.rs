@@ -224,6 +224,22 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_57_hours_does_not_overflow() {
+        let volume = Volume {
+            size: 1 << 23,
+            // 50 GB/s for so long.
+            messages: 6000 * 205_200,
+            elapsed: 205_200 * 1_000_000_000,
+        };
+        assert!((volume.message_rate() - 0.006).abs() < 1e-12);
+        assert!((volume.average(false) - 48_000.0).abs() < 1e-6);
+        let mut samples = BandwidthSamples::new(1, false);
+        samples.mark_start(0);
+        samples.mark_end(volume.elapsed);
+        assert_eq!(samples.elapsed(), volume.elapsed);
+    }
+
+    #[test]
     fn shares_of_a_port_use_the_time_of_the_run() {
         let port = Volume {
             size: 1000,

@@ -61,6 +61,9 @@ mod tests {
         assert_eq!(CycleRate::from_ghz(2.1).cycles(1000), 2100);
         assert_eq!(CycleRate::from_ghz(0.5).cycles(3), 2);
         assert_eq!(CycleRate::from_ghz(1.0).cycles(7), 7);
+        // 57 hours have more than 2^32 cycles by far.
+        let hours = 205_200 * 1_000_000_000;
+        assert_eq!(CycleRate::from_ghz(5.0).cycles(hours), 5 * hours);
     }
 
     #[test]

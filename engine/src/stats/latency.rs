@@ -301,6 +301,9 @@ mod tests {
     fn timed_runs_average_over_the_sampled_time() {
         let half = TimedLatency::new(1000, 4_000_000, false);
         assert_eq!((half.average, half.transactions), (2.0, 250_000.0));
+        // 57 hours of it.
+        let long = TimedLatency::new(51_300_000_000, 205_200_000_000_000, false);
+        assert_eq!((long.average, long.transactions), (2.0, 250_000.0));
         let whole = TimedLatency::new(1000, 4_000_000, true);
         assert_eq!((whole.average, whole.transactions), (4.0, 250_000.0));
     }

@@ -11,6 +11,7 @@ mod cycles;
 mod distribution;
 mod latency;
 mod peak;
+mod steadiness;
 
 pub use bandwidth::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
 pub use clock::Clock;
@@ -18,3 +19,4 @@ pub use cpu::{CpuTimes, CpuTimesError};
 pub use cycles::CycleRate;
 pub use distribution::Distribution;
 pub use latency::{LatencyFigures, LatencySamples, Scale, SortedLatency, TimedLatency};
+pub use steadiness::Steadiness;

@@ -209,11 +209,12 @@ impl Ended {
         assert_eq!(self.complaints().len(), 1, "{self:#?}");
     }
 
-    /// Our own lines on stderr, without the one about the device.
+    /// Our own lines on stderr, without those about the device and the host.
     pub(crate) fn complaints(&self) -> Vec<&str> {
         self.err
             .lines()
-            .filter(|line| line.starts_with("ib_") && !line.contains(": using "))
+            .filter(|line| line.starts_with("ib_"))
+            .filter(|line| !line.contains(": using ") && !line.contains(": note: "))
             .collect()
     }
 
