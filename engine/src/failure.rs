@@ -141,6 +141,18 @@ pub enum Failure {
         /// What stock prints.
         stock: &'static str,
     },
+    /// The ends would not measure equally often (`--repeat`).
+    #[error(
+        "this end measures {ours} times and the peer {theirs} times, which this test needs both \
+         ends to agree on: give both the same --repeat, or none to a peer of stock perftest, \
+         which measures once"
+    )]
+    Repeat {
+        /// How often we do.
+        ours: u32,
+        /// How often the peer does.
+        theirs: u32,
+    },
     /// The times of the processors can't be read (`--cpu_util`).
     #[error(transparent)]
     CpuTimes(#[from] crate::stats::CpuTimesError),
@@ -184,6 +196,7 @@ impl Failure {
             Self::BelowLimit { stock } => (*stock).to_owned(),
             Self::Unsupported(_)
             | Self::WrongData(_)
+            | Self::Repeat { .. }
             | Self::CpuTimes(_)
             | Self::Interrupted
             | Self::Screen(_)

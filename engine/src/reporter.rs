@@ -10,8 +10,8 @@ use crate::report::file;
 use crate::report::json::{Document, Results, Row, SingleNumber};
 use crate::report::{HeaderInfo, notes};
 use crate::screen::{ErrorStream, Screen, ScreenError};
-use crate::stats::{Distribution, LatencyFigures, LatencySamples, Scale, TimedLatency};
-use crate::words::Verb;
+use crate::stats::{Distribution, LatencyFigures, LatencySamples, Repeats, Scale, TimedLatency};
+use crate::words::{Units, Verb};
 
 /// Shows one end's test on its screen, and writes its report file.
 pub(crate) struct Reporter<'a> {
@@ -26,6 +26,10 @@ pub(crate) struct Reporter<'a> {
     /// several.
     last: Option<Row>,
     rows: Vec<Row>,
+    /// What the runs of this size gave, and what those of earlier sizes had in
+    /// common (`--repeat`).
+    repeated: Vec<f64>,
+    repeats: Vec<Row>,
 }
 
 /// What a timed latency run gave.
@@ -64,6 +68,8 @@ impl<'a> Reporter<'a> {
             rate_reached: false,
             last: None,
             rows: Vec::new(),
+            repeated: Vec::new(),
+            repeats: Vec::new(),
         };
         let header = reporter.info.render(params.report.style);
         reporter.full(&header)?;
@@ -168,7 +174,15 @@ impl<'a> Reporter<'a> {
             row: shown,
             six_decimals,
         };
-        self.report_file(Row::new(&single.map_or(row, Results::Single), cpu), None)
+        let row = Row::new(&single.map_or(row, Results::Single), cpu);
+        if judged {
+            let unit = match self.params.units() {
+                Units::Gbits => "Gb/sec",
+                Units::Mib => "MiB/sec",
+            };
+            self.repeat(shown.size, "BW_average", unit, shown.average)?;
+        }
+        self.report_file(row, None)
     }
 
     /// Shows both ends' parts of a row (`--report-both`).
@@ -256,6 +270,8 @@ impl<'a> Reporter<'a> {
             figures: &figures,
         };
         let row = Row::new(&single.map_or(row, Results::Single), cpu);
+        let typical = figures.typical;
+        self.repeat(size, "t_typical", self.time_unit(), typical)?;
         self.report_file(row.with_percentiles(&percentiles), None)
     }
 
@@ -321,14 +337,55 @@ impl<'a> Reporter<'a> {
             .iter()
             .map(|(percent, value)| format!("{percent}% {value:.2}"))
             .collect();
-        let unit = match self.params.report.cycles {
+        self.screen.err(&format!(
+            "{}: percentiles of {size} bytes [{}]: {}\n",
+            self.params.tool,
+            self.time_unit(),
+            values.join(", ")
+        ))
+    }
+
+    fn time_unit(&self) -> &'static str {
+        match self.params.report.cycles {
             true => "cycles",
             false => "usec",
+        }
+    }
+
+    /// One run more has given this figure. After the last of a size (`--repeat`)
+    /// it is shown what they have in common.
+    fn repeat(
+        &mut self,
+        size: u64,
+        name: &'static str,
+        unit: &str,
+        figure: f64,
+    ) -> Result<(), ScreenError> {
+        let runs = self.params.repeat as usize;
+        if runs == 1 {
+            return Ok(());
+        }
+        self.repeated.push(figure);
+        if self.repeated.len() < runs {
+            return Ok(());
+        }
+        let Some(repeats) = Repeats::of(&self.repeated) else {
+            return Ok(());
+        };
+        self.repeated.clear();
+        self.repeats.push(Row::of_repeats(size, name, &repeats));
+        let confidence = match repeats.confidence {
+            Some((low, high)) => format!("{low:.2} to {high:.2} with 95% confidence"),
+            None => "95% confidence needs 6 runs".to_owned(),
         };
         self.screen.err(&format!(
-            "{}: percentiles of {size} bytes [{unit}]: {}\n",
+            "{}: {runs} runs of {size} bytes, {name} [{unit}]: median {:.2}, {confidence}; \
+             min {:.2}, max {:.2}, spread {:.1}%\n",
             self.params.tool,
-            values.join(", ")
+            repeats.median,
+            repeats.min,
+            repeats.max,
+            repeats.spread()
         ))
     }
 
@@ -391,9 +448,10 @@ impl<'a> Reporter<'a> {
                     self.rows.push(row.clone());
                 }
                 self.last = Some(row);
-                document.with_rows(&self.rows)
+                document
             }
         };
+        let document = document.with_rows(&self.rows).with_repeats(&self.repeats);
         match file::write(Path::new(name), &document.render(), "--out_json_file") {
             Ok(()) => Ok(()),
             Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),

@@ -58,15 +58,28 @@ impl Params {
 
     /// Whether a test has several rows, and an end.
     pub(crate) fn has_many_rows(&self) -> bool {
-        self.method() == Method::All
+        self.method() == Method::All || self.repeat > 1
+    }
+
+    /// Whether both ends take part in the loop, so that both have to measure
+    /// equally often. Else the active end does, and the other doesn't notice.
+    pub(crate) fn repeats_with_peer(&self) -> bool {
+        self.bidirectional
+            || self.has_receive_completions()
+            || (!self.tool.is_bandwidth() && !self.tool.verb.is_round_trip())
     }
 
     /// What decides the sequence of the dialogue; `sizes` as `-a` has them.
     pub(crate) fn plan_input(&self) -> PlanInput {
+        // Measuring again is to the dialogue what the next size is.
+        let method = match self.repeat > 1 && self.repeats_with_peer() {
+            true => Method::All,
+            false => self.method(),
+        };
         PlanInput {
             tool: self.wire_tool(),
-            method: self.method(),
-            sizes: self.sizes.count(),
+            method,
+            sizes: self.sizes.count() * self.repeat,
             ending: self.ending(),
             duplex: self.bidirectional,
             data_validation: false,

@@ -214,7 +214,7 @@ fn negotiate(
     };
     let channel = TcpChannel::new(stream, &timeouts)?;
     let own = Host {
-        version: Version::announced(),
+        version: Version::repeating(params.repeat),
         page_size: host::page_size(),
         cache_line: host::cache_line(),
         mtu: own_mtu.value as u8,
@@ -227,6 +227,13 @@ fn negotiate(
         agreement.cache_line,
         agreement.mtu
     );
+    let repeats = session.peer_version().repeats();
+    if params.repeats_with_peer() && repeats != params.repeat {
+        return Err(Failure::Repeat {
+            ours: params.repeat,
+            theirs: repeats,
+        });
+    }
     // Session::start takes nothing but 1 to 5 from the peer.
     let mtu = PathMtu::from_code(agreement.mtu).unwrap_or(own_mtu.value);
     let negotiation = session

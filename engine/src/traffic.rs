@@ -253,8 +253,8 @@ impl<'a> Test<'a> {
     /// The message sizes of a run.
     fn sizes(&self, scope: Scope) -> Vec<u32> {
         match (scope, self.params.sizes) {
-            (Scope::Size(index), _) => vec![2 << index],
-            (Scope::Whole, Sizes::One(size)) => vec![size],
+            (_, Sizes::One(size)) => vec![size],
+            (Scope::Size(index), Sizes::All { .. }) => vec![2 << (index / self.params.repeat)],
             (Scope::Whole, sizes @ Sizes::All { .. }) => {
                 (0..sizes.count()).map(|index| 2 << index).collect()
             }
@@ -308,17 +308,24 @@ impl<'a> Test<'a> {
             return Ok(());
         }
         self.steadiness.begin(affinity::current_cpu());
+        // Where both ends have a word on each run, the plan repeats it.
+        let times = match scope {
+            Scope::Whole => self.params.repeat,
+            Scope::Size(_) => 1,
+        };
         for size in self.sizes(scope) {
             self.watchdog.announce(size);
-            let ran = if self.params.tool.is_bandwidth() {
-                self.bandwidth(size)
-            } else {
-                self.latency(size)
-            };
-            ran.map_err(|failure| match failure {
-                Failure::Run { error, .. } => self.failed(error),
-                failure => failure,
-            })?;
+            for run in 0..times {
+                let ran = if self.params.tool.is_bandwidth() {
+                    self.bandwidth(size)
+                } else {
+                    self.latency(size, run)
+                };
+                ran.map_err(|failure| match failure {
+                    Failure::Run { error, .. } => self.failed(error),
+                    failure => failure,
+                })?;
+            }
         }
         for note in self.steadiness.end() {
             let tool = self.params.tool;

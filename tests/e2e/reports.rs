@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Ended, Running, Turn, WRITE_BW, WRITE_LAT, run, start_pair};
+use crate::support::{
+    Ended, READ_LAT, Running, SEND_BW, SEND_LAT, Turn, WRITE_BW, WRITE_LAT, good_pair, run,
+    start_pair,
+};
 
 /// A file of its own for one test, removed with it.
 struct Scratch(PathBuf);
@@ -219,4 +222,77 @@ fn live_lines_agree_with_the_row() {
     let row: f64 = client.rows()[0][3].parse().unwrap();
     // Three quarters of the same run.
     assert!((0.6..1.7).contains(&(live / row)), "{client:#?}");
+}
+
+/// The line about several runs on stderr.
+fn summaries(ended: &Ended) -> Vec<&str> {
+    let lines = ended.err.lines();
+    lines.filter(|line| line.contains(" runs of ")).collect()
+}
+
+#[test]
+fn repeats_of_one_way_writes_need_no_word_of_the_server() {
+    let (report, [server, client]) = report(WRITE_BW, "-n 200", "--repeat=8");
+    assert_eq!(client.rows().len(), 8, "{client:#?}");
+    assert_eq!(server.rows().len(), 1, "{server:#?}");
+    assert_eq!(summaries(&client).len(), 1, "{client:#?}");
+    assert!(summaries(&client)[0].contains("with 95% confidence"));
+    let rows = report["all_results"].as_array().unwrap();
+    let mut averages: Vec<f64> = rows
+        .iter()
+        .map(|row| row["BW_average"].as_f64().unwrap())
+        .collect();
+    averages.sort_by(f64::total_cmp);
+    let repeats = &report["repeats"][0];
+    assert_eq!(repeats["runs"], 8);
+    assert_eq!(repeats["min"].as_f64(), Some(averages[0]));
+    assert_eq!(repeats["max"].as_f64(), Some(averages[7]));
+    let median = repeats["median"].as_f64().unwrap();
+    assert!((median - f64::midpoint(averages[3], averages[4])).abs() < 0.02);
+}
+
+#[test]
+fn repeats_that_both_ends_take_part_in() {
+    for (tool, line, rows) in [
+        // The last byte of a run's last message is that of the next one's first.
+        (WRITE_LAT, "-n 257 --repeat=6", 6),
+        (WRITE_LAT, "-n 100 --repeat=2 --write_with_imm", 2),
+        (WRITE_BW, "-n 100 --repeat=3 -b", 3),
+        (WRITE_BW, "-n 100 --repeat=3 --write_with_imm", 3),
+        (SEND_BW, "-n 100 --repeat=3 -q 2", 3),
+        (SEND_LAT, "-n 100 --repeat=3", 3),
+        (WRITE_LAT, "-n 5 --repeat=2 -a", 46),
+        (SEND_BW, "-n 5 --repeat=2 -a -b", 46),
+    ] {
+        for ended in good_pair(tool, line) {
+            assert_eq!(ended.rows().len(), rows, "{tool} {line}: {ended:#?}");
+            let sizes = if rows == 46 { 23 } else { 1 };
+            assert_eq!(summaries(&ended).len(), sizes, "{tool} {line}: {ended:#?}");
+        }
+    }
+    let [_, client] = good_pair(READ_LAT, "-n 100 --repeat=6");
+    assert_eq!(summaries(&client).len(), 1, "{client:#?}");
+}
+
+#[test]
+fn repeats_that_only_one_end_wants_are_refused_at_both() {
+    let _turn = Turn::take();
+    let lines = ["-n 100", "-n 100 --repeat=5"];
+    let [server, client] = start_pair([WRITE_LAT; 2], lines).map(Running::wait);
+    server.assert_failed(1, 10);
+    client.assert_failed(1, 10);
+    assert!(
+        client.err.contains("5 times and the peer 1 times"),
+        "{client:#?}"
+    );
+    assert!(
+        server.err.contains("1 times and the peer 5 times"),
+        "{server:#?}"
+    );
+    let ended = run(WRITE_BW, "-D 2 --repeat=5");
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.err.contains("--repeat repeats a number"),
+        "{ended:#?}"
+    );
 }

@@ -10,6 +10,9 @@ pub const VERSION_LEN: usize = 16;
 /// The version this implementation announces, and whose dialogue it speaks.
 pub const ANNOUNCED: &str = "6.29";
 
+/// What follows the announced version when a test is measured several times.
+const REPEATS: &str = "+repeat";
+
 /// The oldest version stock and we talk to.
 const OLDEST: f64 = 5.70;
 
@@ -28,6 +31,24 @@ impl Version {
     /// The version we announce.
     pub fn announced() -> Self {
         Self::from_text(ANNOUNCED)
+    }
+
+    /// The version we announce when a test is measured `runs` times
+    /// (`--repeat`), 1 to 1000. Stock reads the number and no further.
+    pub fn repeating(runs: u32) -> Self {
+        match runs {
+            1 => Self::announced(),
+            runs => Self::from_text(&format!("{ANNOUNCED}{REPEATS}{runs}")),
+        }
+    }
+
+    /// How often the peer measures: once, unless it is one of ours and says
+    /// something else.
+    pub fn repeats(&self) -> u32 {
+        let text = self.to_string();
+        text.split_once(REPEATS)
+            .and_then(|(_, runs)| runs.parse().ok())
+            .unwrap_or(1)
     }
 
     /// A version from its text; what does not fit 15 characters is cut off.
@@ -160,6 +181,21 @@ mod tests {
             Version::from_text("6.29+a-long-suffix").bytes(),
             b"6.29+a-long-suf\0"
         );
+    }
+
+    #[test]
+    fn tells_stock_nothing_and_ours_how_often_it_measures() {
+        assert_eq!(Version::repeating(1), Version::announced());
+        assert_eq!(Version::announced().repeats(), 1);
+        for runs in [2, 30, 1000] {
+            let version = Version::parse(*Version::repeating(runs).bytes()).unwrap();
+            assert_eq!(version.repeats(), runs);
+            assert_eq!(version.number(), 6.29);
+            // A NUL at the end, for atof.
+            assert_eq!(version.bytes()[VERSION_LEN - 1], 0);
+        }
+        assert_eq!(Version::from_text("6.29+repeatx").repeats(), 1);
+        assert_eq!(Version::from_text("6.06").repeats(), 1);
     }
 
     #[test]

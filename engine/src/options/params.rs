@@ -370,6 +370,9 @@ pub struct Params {
     pub old_post_send: bool,
     /// `--no_lock`.
     pub no_lock: bool,
+    /// `--repeat`: how often each size is measured, 1 to 1000; 1 unless
+    /// `length` is a number of messages.
+    pub repeat: u32,
     /// `--seed`: reproducible packet sequence numbers.
     pub seed: Option<u64>,
     /// `--verbose`, `--debug`.

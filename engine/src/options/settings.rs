@@ -145,6 +145,7 @@ pub(super) struct Settings {
     pub(super) seed: Option<u64>,
     pub(super) percentiles: Vec<f64>,
     pub(super) hdr_file: Option<String>,
+    pub(super) repeat: u32,
     pub(super) interval: Option<Duration>,
     pub(super) verbosity: Verbosity,
 }
@@ -280,6 +281,7 @@ impl Settings {
             seed: None,
             percentiles: Vec::new(),
             hdr_file: None,
+            repeat: 1,
             interval: None,
             verbosity: Verbosity::Quiet,
         }

@@ -5,7 +5,7 @@ use super::cformat::fixed;
 use super::header::{HeaderInfo, Limit, exchange_name, link_name, on_off};
 use super::style::Style;
 use crate::exchange::BandwidthReport;
-use crate::stats::{LatencyFigures, TimedLatency};
+use crate::stats::{LatencyFigures, Repeats, TimedLatency};
 
 /// The numbers of the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +66,24 @@ impl Row {
         Self(items)
     }
 
+    /// What several runs of one size gave (`--repeat`); `figure`: the key whose
+    /// values they are.
+    pub fn of_repeats(size: u64, figure: &str, repeats: &Repeats) -> Self {
+        let confidence = repeats.confidence.map_or_else(
+            || "null".to_owned(),
+            |(low, high)| format!("[{}, {}]", number(low, 2), number(high, 2)),
+        );
+        Self(vec![
+            ("MsgSize", size.to_string()),
+            ("runs", repeats.runs.to_string()),
+            ("figure", string(figure)),
+            ("median", number(repeats.median, 2)),
+            ("min", number(repeats.min, 2)),
+            ("max", number(repeats.max, 2)),
+            ("confidence_95", confidence),
+        ])
+    }
+
     /// With more percentiles than stock has (`--percentiles`): percent, value.
     pub fn with_percentiles(mut self, percentiles: &[(f64, f64)]) -> Self {
         if !percentiles.is_empty() {
@@ -94,6 +112,8 @@ pub struct Document {
     rows: Vec<Row>,
     /// The directions of `--report-both`: local, remote.
     both: Option<[Row; 2]>,
+    /// What the runs of each size had in common (`--repeat`).
+    repeats: Vec<Row>,
 }
 
 impl Document {
@@ -104,6 +124,7 @@ impl Document {
             results,
             rows: Vec::new(),
             both: None,
+            repeats: Vec::new(),
         }
     }
 
@@ -123,19 +144,25 @@ impl Document {
         }
     }
 
+    /// With what the runs of each size had in common (`--repeat`).
+    pub fn with_repeats(self, repeats: &[Row]) -> Self {
+        Self {
+            repeats: repeats.to_vec(),
+            ..self
+        }
+    }
+
     /// The text: stock's objects, then those stock does not have.
     pub fn render(&self) -> String {
         let mut objects = vec![
             ("test_info", Row(self.test.clone()).render()),
             ("results", self.results.render()),
         ];
-        if let [first, rest @ ..] = &self.rows[..] {
-            let mut list = format!("[\n{}", first.render());
-            for row in rest {
-                list.push_str(&format!(",\n{}", row.render()));
+        for (key, rows) in [("all_results", &self.rows), ("repeats", &self.repeats)] {
+            if !rows.is_empty() {
+                let rows: Vec<String> = rows.iter().map(Row::render).collect();
+                objects.push((key, format!("[\n{}\n]", rows.join(",\n"))));
             }
-            list.push_str("\n]");
-            objects.push(("all_results", list));
         }
         if let Some([local, remote]) = &self.both {
             objects.push(("local_results", local.render()));

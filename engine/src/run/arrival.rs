@@ -7,6 +7,7 @@ use verbs_sys::{
 };
 
 use super::error::RunError;
+use super::latency::Table;
 use super::receiver::{check_receive, initial_receives, required_flags};
 use super::requests::PreparedReceives;
 use crate::options::Params;
@@ -58,19 +59,22 @@ impl<'a> Byte<'a> {
 pub(crate) struct LastByte<'a> {
     context: &'a dyn Context,
     byte: Byte<'a>,
+    /// Messages of this size in earlier runs.
+    earlier: u64,
 }
 
 impl<'a> LastByte<'a> {
-    /// For messages of `size` bytes to queue pair `qp`.
+    /// For messages to queue pair `qp`.
     pub(crate) fn new(
         context: &'a dyn Context,
         memory: &'a Memory,
         qp: usize,
-        size: usize,
+        table: &Table<'_>,
     ) -> Self {
         Self {
             context,
-            byte: Byte::last_of(memory, memory.layout.published(qp), size),
+            byte: Byte::last_of(memory, memory.layout.published(qp), table.size),
+            earlier: table.earlier,
         }
     }
 }
@@ -79,7 +83,7 @@ impl Arrival for LastByte<'_> {
     #[inline]
     fn has_come(&mut self, _: &mut dyn QueuePair, number: u64, _: u64) -> Result<bool, RunError> {
         // The peer counts in the last byte, too.
-        if self.byte.load() == Some(number as u8) {
+        if self.byte.load() == Some(self.earlier.wrapping_add(number) as u8) {
             return Ok(true);
         }
         self.context.progress();

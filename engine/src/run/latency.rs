@@ -145,6 +145,8 @@ pub(crate) struct PingPong<'a, A> {
     cq_mod: u64,
     /// Busy wait before each post.
     gap: Duration,
+    /// Messages of this size in earlier runs.
+    earlier: u64,
     /// This end posts before it receives anything.
     begins: bool,
 }
@@ -166,6 +168,8 @@ pub(crate) struct Table<'a> {
     pub(crate) cq_mod: u32,
     /// Busy wait before each post.
     pub(crate) gap: Duration,
+    /// Messages of this size in earlier runs: they have left their number.
+    pub(crate) earlier: u64,
     /// This end posts first.
     pub(crate) begins: bool,
 }
@@ -207,6 +211,7 @@ impl<'a, A: Arrival> PingPong<'a, A> {
             }),
             cq_mod: u64::from(table.cq_mod),
             gap: table.gap,
+            earlier: table.earlier,
             begins: table.begins,
         }
     }
@@ -269,7 +274,7 @@ impl<A: Arrival> PingPong<'_, A> {
     #[inline]
     fn send(&mut self, sent: u64, signalled: bool) -> Result<(), RunError> {
         if let Some(byte) = &self.sent {
-            let number = (sent + 1) as u8;
+            let number = self.earlier.wrapping_add(sent + 1) as u8;
             byte.store(number);
             if let Some(last) = self.inline.as_mut().and_then(|message| message.last_mut()) {
                 *last = number;

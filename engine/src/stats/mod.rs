@@ -11,6 +11,7 @@ mod cycles;
 mod distribution;
 mod latency;
 mod peak;
+mod repeats;
 mod steadiness;
 
 pub use bandwidth::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
@@ -19,4 +20,5 @@ pub use cpu::{CpuTimes, CpuTimesError};
 pub use cycles::CycleRate;
 pub use distribution::Distribution;
 pub use latency::{LatencyFigures, LatencySamples, Scale, SortedLatency, TimedLatency};
+pub use repeats::Repeats;
 pub use steadiness::Steadiness;

@@ -177,7 +177,7 @@ fn count(params: &Params, memory: &Memory, qp: usize) -> Result<(), WrongData> {
         return Ok(());
     };
     let expected = match params.atomic {
-        Atomic::FetchAdd => iterations,
+        Atomic::FetchAdd => iterations * u64::from(params.repeat),
         Atomic::CompareSwap => 0,
     };
     let layout = &memory.layout;

@@ -20,9 +20,15 @@ use crate::stats::{CycleRate, LatencySamples, Scale, TimedLatency};
 const CYCLE_TIME: Duration = Duration::from_millis(50);
 
 impl Test<'_> {
-    /// Measures the latency of messages of one size, and shows what that gave.
-    pub(super) fn latency(&mut self, size: u32) -> Result<(), Failure> {
+    /// Measures the latency of messages of one size, and shows what that gave;
+    /// `run`: how often that has been done before.
+    pub(super) fn latency(&mut self, size: u32, run: u32) -> Result<(), Failure> {
         let params = self.params;
+        let earlier = match params.length {
+            Length::Iterations(limit) => limit.wrapping_mul(run.into()),
+            // Is measured once.
+            Length::Timed { .. } | Length::Infinite { .. } => 0,
+        };
         let outgoing = Outgoing {
             params,
             peers: &self.peers,
@@ -69,6 +75,7 @@ impl Test<'_> {
             route: outgoing.route(0, peer),
             cq_mod: params.cq_mod,
             gap: params.latency_gap,
+            earlier,
             // Who writes first is the server, who sends first the client.
             begins: (params.machine == Machine::Client) == operation.fills_receives(),
         };
@@ -81,7 +88,7 @@ impl Test<'_> {
             }
             _ => {
                 let into = params.first_receiver();
-                let byte = LastByte::new(&*self.adapter.context, memory, into, table.size);
+                let byte = LastByte::new(&*self.adapter.context, memory, into, &table);
                 show.play(PingPong::new(
                     &mut **qp, send_cq, sleeper, memory, byte, &table,
                 ))

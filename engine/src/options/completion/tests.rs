@@ -59,12 +59,12 @@ fn bash_completes_names_and_arguments() {
         (
             WRITE_BW,
             "ib_write_bw --rep",
-            "--report_gbits --report-both --report-per-port",
+            "--report_gbits --report-both --report-per-port --repeat",
         ),
         (
             READ_LAT,
             "ib_read_lat --rep",
-            "--report-cycles --report-histogrm --report-unsorted",
+            "--report-cycles --report-histogrm --report-unsorted --repeat",
         ),
         (WRITE_BW, "ib_write_bw --rate_limit_type = ''", "HW SW"),
         (WRITE_BW, "ib_write_bw --rate_limit_type = S", "SW"),

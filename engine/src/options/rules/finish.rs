@@ -56,6 +56,12 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
              same at both ends\n",
         ));
     }
+    if s.repeat > 1 && s.timed {
+        return Err(Refusal::stricter(
+            " --repeat repeats a number of messages: give -n instead of a duration, or a longer \
+             duration with --interval\n",
+        ));
+    }
     if s.rate_type.is_some() && s.rate.is_none() {
         return Err(Refusal::stricter(
             " --rate_limit_type without a rate limits nothing: add --rate_limit=<rate>\n",
@@ -122,6 +128,7 @@ pub(super) fn params(s: Settings) -> Params {
         relaxed_ordering: !s.disable_pcie_relaxed && !write_latency,
         old_post_send: s.old_post_send,
         no_lock: s.no_lock,
+        repeat: s.repeat,
         seed: s.seed,
         verbosity: s.verbosity,
         memory: MemoryParams {

@@ -62,6 +62,18 @@ pub(super) const ROWS: &[OptionRow] = &[
         " --hdr_file is available only on latency tests\n",
     )
     .help("Save the distribution as HdrHistogram's tools plot it (.hgrm); with -a FILE.<size>"),
+    OptionRow::number(
+        Section::Own,
+        "repeat",
+        "<runs>",
+        ("Repeat", "int", Check::Range(1, 1000)),
+        |s, v| s.repeat = v as u32,
+    )
+    .default(|_| "1".into())
+    .help(
+        "Measure so often over the same connection, and show median, spread and confidence on \
+         stderr; where both ends take part in the loop, both need it",
+    ),
     OptionRow::text(Section::Own, "interval", "<seconds>", |s, v| {
         s.interval = Some(more_than_0("--interval", v)?);
         Ok(())
