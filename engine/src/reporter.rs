@@ -20,8 +20,7 @@ pub(crate) struct Reporter<'a> {
     info: HeaderInfo,
     columns: Columns,
     titled: bool,
-    bandwidth_reached: bool,
-    rate_reached: bool,
+    judged: Judged,
     /// The last row of the report file, and all of them where there may be
     /// several.
     last: Option<Row>,
@@ -30,6 +29,15 @@ pub(crate) struct Reporter<'a> {
     /// common (`--repeat`).
     repeated: Vec<f64>,
     repeats: Vec<Row>,
+}
+
+/// The rows to which the limits of `-w` and `-y` apply.
+#[derive(Clone, Copy, Default)]
+struct Judged {
+    rows: u64,
+    /// One at least reached the limit.
+    reach_bandwidth: bool,
+    reach_rate: bool,
 }
 
 /// What a timed latency run gave.
@@ -64,8 +72,7 @@ impl<'a> Reporter<'a> {
             info,
             columns,
             titled: false,
-            bandwidth_reached: false,
-            rate_reached: false,
+            judged: Judged::default(),
             last: None,
             rows: Vec::new(),
             repeated: Vec::new(),
@@ -404,25 +411,38 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// What stock prints when no row reached the limits of `-w` and `-y`.
-    /// Like stock, the second is enforced only with the first.
-    pub(crate) fn missed_limit(&self) -> Option<&'static str> {
-        self.params.report.minimum_bandwidth?;
-        if !self.bandwidth_reached {
-            Some(notes::BELOW_BANDWIDTH_LIMIT)
-        } else if !self.rate_reached {
-            Some(notes::BELOW_RATE_LIMIT)
-        } else {
-            None
+    /// What stock prints when rows were judged and none reached the limits of
+    /// `-w` and `-y`. Like stock, the second is enforced only with the first.
+    pub(crate) fn missed_limit(&mut self) -> Result<Option<&'static str>, ScreenError> {
+        let Judged {
+            rows,
+            reach_bandwidth,
+            reach_rate,
+        } = self.judged;
+        if rows == 0 {
+            return Ok(None);
         }
+        if self.params.report.minimum_bandwidth.is_none() {
+            if !reach_rate {
+                let note = notes::RATE_LIMIT_ALONE;
+                self.warn(&format!("{}: note: {note}\n", self.params.tool))?;
+            }
+            return Ok(None);
+        }
+        Ok(match (reach_bandwidth, reach_rate) {
+            (false, _) => Some(notes::BELOW_BANDWIDTH_LIMIT),
+            (true, false) => Some(notes::BELOW_RATE_LIMIT),
+            (true, true) => None,
+        })
     }
 
     fn judge(&mut self, row: &BandwidthReport) {
         let reaches =
             |value: f64, limit: Option<f32>| limit.is_none_or(|limit| value >= limit.into());
         let report = &self.params.report;
-        self.bandwidth_reached |= reaches(row.average, report.minimum_bandwidth);
-        self.rate_reached |= reaches(row.message_rate, report.minimum_message_rate);
+        self.judged.rows += 1;
+        self.judged.reach_bandwidth |= reaches(row.average, report.minimum_bandwidth);
+        self.judged.reach_rate |= reaches(row.message_rate, report.minimum_message_rate);
     }
 
     /// The CPU column has a number in every row, or in none.

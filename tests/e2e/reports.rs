@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::support::{
-    Ended, READ_LAT, Running, SEND_BW, SEND_LAT, Turn, WRITE_BW, WRITE_LAT, good_pair, run,
+    Ended, READ_LAT, Running, SEND_BW, SEND_LAT, Turn, WRITE_BW, WRITE_LAT, good_pair, pair, run,
     start_pair,
 };
 
@@ -295,4 +295,41 @@ fn repeats_that_only_one_end_wants_are_refused_at_both() {
         ended.err.contains("--repeat repeats a number"),
         "{ended:#?}"
     );
+}
+
+/// Runs a pair with the same arguments; returns the exit codes and stderr.
+fn codes(tool: &str, line: &str) -> ([Option<i32>; 2], [String; 2]) {
+    let ends = pair(tool, line);
+    (ends.each_ref().map(|end| end.code), ends.map(|end| end.err))
+}
+
+#[test]
+fn limits_fail_the_test_in_both_directions_and_in_timed_runs_too() {
+    const LOW: &str = "Error: BW result is below bw limit\n";
+    const SLOW: &str = "Error: Msg rate  is below msg_rate limit\n";
+    for (tool, line, failing, text) in [
+        (WRITE_BW, "-n 100 -w 1e9", [0, 1], LOW),
+        (WRITE_BW, "-n 100 -b -w 1e9", [1, 1], LOW),
+        (WRITE_BW, "-D 1 -w 1e9", [0, 1], LOW),
+        (WRITE_BW, "-D 1 -b -w 1e9", [1, 1], LOW),
+        (WRITE_BW, "-D 1 -b -w 0 -y 1e6", [1, 1], SLOW),
+        (SEND_BW, "-n 100 -w 1e9", [1, 1], LOW),
+        (SEND_BW, "-D 1 -b -w 0.001 -y 1e6", [1, 1], SLOW),
+        (WRITE_BW, "-D 1 -w 0.001 -y 0.000001", [0, 0], ""),
+    ] {
+        let (found, err) = codes(tool, line);
+        assert_eq!(found, failing.map(Some), "{tool} {line}: {err:#?}");
+        for (code, err) in failing.iter().zip(&err) {
+            assert_eq!(*code == 1, err.contains(": the test ran, but"), "{err}");
+            assert!(*code == 0 || err.contains(text), "{tool} {line}: {err}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_of_the_message_rate_alone_is_remarked_on() {
+    let (found, err) = codes(WRITE_BW, "-n 100 -y 1e6");
+    assert_eq!(found, [Some(0), Some(0)], "{err:#?}");
+    assert!(err[1].contains("give -w 0, too"), "{err:#?}");
+    assert!(!err[0].contains("-w 0"), "{err:#?}");
 }

@@ -45,7 +45,7 @@ impl Run {
         let port = listener.local_addr()?.port().to_string();
         drop(listener);
         let server = ["-p", &port];
-        let client = ["-p", &port, "--connect-retry", "20", "127.0.0.1"];
+        let client = ["-p", &port, "--connect_retry", "20", "127.0.0.1"];
         let [server_cpu, client_cpu] = CPUS;
         let mut ends = [
             Running::start(self, &server, pin.then_some(server_cpu))?,

@@ -1,11 +1,14 @@
 //! Setting up the control connection.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream, ToSocketAddrs,
+};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, sockopt,
@@ -157,6 +160,9 @@ fn resolve(host: &str, port: u16, family: Family) -> Result<Vec<SocketAddr>, Exc
         reason,
     };
     let fits = |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
+    if let (Family::V6, Some(address)) = (family, with_scope(host, port)) {
+        return Ok(vec![address]);
+    }
     if let Ok(address) = host.parse::<IpAddr>() {
         if fits(&address) {
             return Ok(vec![SocketAddr::new(address, port)]);
@@ -174,6 +180,18 @@ fn resolve(host: &str, port: u16, family: Family) -> Result<Vec<SocketAddr>, Exc
         return Err(failed("No address associated with hostname".to_owned()));
     }
     Ok(addresses)
+}
+
+/// An IPv6 address with its scope (RFC 4007, 11): `fe80::1%eth0`, `fe80::1%2`.
+/// `None` when it is something else, or there is no such interface.
+fn with_scope(host: &str, port: u16) -> Option<SocketAddr> {
+    let (address, zone) = host.split_once('%')?;
+    let address: Ipv6Addr = address.parse().ok()?;
+    let scope = match zone.parse() {
+        Ok(index) => index,
+        Err(_) => if_nametoindex(zone).ok()?,
+    };
+    Some(SocketAddrV6::new(address, port, 0, scope).into())
 }
 
 /// The resolver's own text, without what the standard library puts in front.

@@ -241,7 +241,7 @@ pub struct ControlParams {
     pub cm_retry_count: u32,
     /// `--peer-timeout`: longest wait for each step the peer has to take.
     pub peer_timeout: Duration,
-    /// `--connect-retry`: how long a client tries again while nobody listens.
+    /// `--connect_retry`: how long a client tries again while nobody listens.
     pub connect_retry: Duration,
 }
 

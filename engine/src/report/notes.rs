@@ -43,6 +43,10 @@ pub const BELOW_BANDWIDTH_LIMIT: &str = "Error: BW result is below bw limit\n";
 /// On stderr: the message rate limit (`-y`) was not reached.
 pub const BELOW_RATE_LIMIT: &str = "Error: Msg rate  is below msg_rate limit\n";
 
+/// On stderr: the message rate was below `-y`, and nobody asked for `-w`.
+pub const RATE_LIMIT_ALONE: &str = "the message rate is below the limit of -y, which fails the \
+                                    test only together with -w, as in stock perftest: give -w 0, too";
+
 /// On stderr: warm-up messages would consume the receives of the test. `None`
 /// for verbs that can be warmed up.
 pub const fn no_warm_up(verb: Verb) -> Option<&'static str> {

@@ -178,7 +178,7 @@ pub(crate) fn start_pair_at(tools: [&str; 2], lines: [&str; 2], host: &str) -> [
     let server = start(tools[0], &format!("-p {port} {}", lines[0]));
     let client = start(
         tools[1],
-        &format!("-p {port} --connect-retry 20 {} {host}", lines[1]),
+        &format!("-p {port} --connect_retry 20 {} {host}", lines[1]),
     );
     [server, client]
 }

@@ -132,3 +132,31 @@ fn a_patient_client_waits_for_the_server() {
         assert_eq!(client.peer_addr().unwrap(), server.local_addr().unwrap());
     });
 }
+
+#[test]
+fn an_ipv6_address_may_have_a_scope() {
+    let mut listen = listen_options(0);
+    listen.family = Family::V6;
+    listen.bind = Some("::1%lo".to_owned());
+    let Ok(listener) = Listener::bind(&listen) else {
+        eprintln!("no IPv6 here: not tried");
+        return;
+    };
+    let address = listener.local_addr().unwrap();
+    assert!(address.ip().is_loopback(), "{address}");
+    for host in ["::1%lo", "::1%1"] {
+        let mut options = connect_options(address.port());
+        options.family = Family::V6;
+        options.host = host.to_owned();
+        connect(&options).unwrap();
+        options.family = Family::V4;
+        assert!(connect(&options).is_err(), "{host}");
+    }
+    let mut options = connect_options(address.port());
+    options.family = Family::V6;
+    for host in ["::1%nosuchif0", "lo%lo", "%lo"] {
+        options.host = host.to_owned();
+        let error = connect(&options).unwrap_err();
+        assert!(matches!(error, ExchangeError::Resolve { .. }), "{error}");
+    }
+}

@@ -305,7 +305,7 @@ fn own_options_are_read() {
     for line in [
         "--peer-timeout=0",
         "--peer-timeout=x",
-        "--connect-retry=1e99",
+        "--connect_retry=1e99",
     ] {
         assert!(complaint(WRITE_BW, line).contains(&line[..14]), "{line}");
     }

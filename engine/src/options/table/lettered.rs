@@ -401,14 +401,14 @@ pub(super) const ROWS: &[OptionRow] = &[
     })
     .letter('w')
     .listed(Tools::BW)
-    .help("Fail when the average bandwidth is lower"),
+    .help("Fail when the average bandwidth is lower, in the unit of the report"),
     OptionRow::text(Section::Report, "limit_msgrate", "<value>", |s, v| {
         s.minimum_message_rate = Some(limit("-y", v, " Invalid Minimum msgRate Limit\n")?);
         Ok(())
     })
     .letter('y')
     .listed(Tools::BW)
-    .help("Fail when the message rate is lower; judged only with -w"),
+    .help("Fail when the message rate [Mpps] is lower; judged only with -w, which may be 0"),
     OptionRow::flag(Section::RawEthernet, "server", |_| {}).letter('Z'),
     OptionRow::flag(Section::RawEthernet, "client", |_| {}).letter('P'),
     OptionRow::flag(Section::RawEthernet, "mac_fwd", |_| {}).letter('v'),

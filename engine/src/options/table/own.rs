@@ -25,10 +25,11 @@ pub(super) const ROWS: &[OptionRow] = &[
     })
     .default(|_| "30".into())
     .help("Longest wait for each step of the dialogue with the peer"),
-    OptionRow::text(Section::Own, "connect-retry", "<seconds>", |s, v| {
-        s.connect_retry = seconds("--connect-retry", v)?;
+    OptionRow::text(Section::Own, "connect_retry", "<seconds>", |s, v| {
+        s.connect_retry = seconds("--connect_retry", v)?;
         Ok(())
     })
+    .alias("connect-retry")
     .default(|_| "0".into())
     .help("A client tries so long again while nobody listens"),
     OptionRow::flag(Section::Own, "check_payload", |s| {

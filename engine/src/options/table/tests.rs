@@ -51,6 +51,11 @@ fn every_option_that_does_something_has_a_help_line() {
 fn abbreviations_unique_in_stock_perftest_stay_unique() {
     for (short, long) in [
         ("iter", "iters"),
+        ("report_gbit", "report_gbits"),
+        ("report-histogram", "report-histogrm"),
+        ("connect", ""),
+        ("connect-retry", "connect_retry"),
+        ("limit_m", "limit_msgrate"),
         ("siz", "size"),
         ("ver", "version"),
         ("conn", ""),
