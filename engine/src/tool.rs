@@ -318,6 +318,7 @@ fn key_records(
                     (Connection::Xrc, Some(srq)) => srq.number(),
                     _ => 0,
                 },
+                gid_index: Some(path.source.index),
             })
         })
         .collect()

@@ -1,9 +1,14 @@
-//! Replays every recorded dialogue against both of our ends over TCP.
+//! Replays every recorded dialogue against both of our ends: over TCP here,
+//! over the connection manager in `over_cm`.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "records/cm_dialogue.rs"]
+mod cm_dialogue;
 #[path = "records/dialogue.rs"]
 mod dialogue;
+#[path = "golden_exchange/over_cm.rs"]
+mod over_cm;
 mod records;
 
 use std::io::{Read, Write};
@@ -179,7 +184,7 @@ fn take_part(
                 keys = (0..qps).map(|_| ours.key()).collect();
                 let peer = session.exchange_keys(stage, &keys)?;
                 assert_eq!(peer.len(), qps);
-                if stage == Stage::Keys && !command.over_cm() {
+                if stage == Stage::Keys {
                     check_gid_types(&keys[0], &peer[0])?;
                 }
             }
@@ -196,7 +201,9 @@ fn take_part(
                 let key = ours.key();
                 return session.close(&key);
             }
-            Action::Connect | Action::Run(_) => assert!(!keys.is_empty()),
+            Action::Connect | Action::ConnectByManager | Action::Run(_) => {
+                assert!(!keys.is_empty())
+            }
         }
     }
     Ok(())

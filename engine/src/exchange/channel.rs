@@ -9,8 +9,23 @@ use nix::sys::socket::{setsockopt, sockopt};
 use super::error::ExchangeError;
 use super::step::{Direction, Step};
 
+/// How key records look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyDialect {
+    /// A line of text, as over TCP.
+    Text,
+    /// A structure, as over the connection manager; its form follows the
+    /// peer's version.
+    Binary,
+}
+
 /// A byte stream to the peer on which every operation ends in bounded time.
 pub trait Channel {
+    /// How key records look on this kind of connection.
+    fn key_dialect(&self) -> KeyDialect {
+        KeyDialect::Text
+    }
+
     /// Sends one message with a single write: stock reads with a single read.
     ///
     /// # Errors
@@ -41,6 +56,27 @@ pub trait Channel {
     /// Ends the connection after the closing handshake, letting an old peer
     /// write its last bytes first.
     fn finish(&mut self);
+}
+
+impl<C: Channel + ?Sized> Channel for Box<C> {
+    fn key_dialect(&self) -> KeyDialect {
+        (**self).key_dialect()
+    }
+    fn send(&mut self, step: Step, message: &[u8]) -> Result<(), ExchangeError> {
+        (**self).send(step, message)
+    }
+    fn receive(&mut self, step: Step, message: &mut [u8]) -> Result<(), ExchangeError> {
+        (**self).receive(step, message)
+    }
+    fn wait(&mut self, step: Step, limit: Option<Duration>) -> Result<bool, ExchangeError> {
+        (**self).wait(step, limit)
+    }
+    fn pending(&mut self, step: Step, limit: usize) -> Result<usize, ExchangeError> {
+        (**self).pending(step, limit)
+    }
+    fn finish(&mut self) {
+        (**self).finish();
+    }
 }
 
 /// Time limits of the dialogue.

@@ -82,6 +82,8 @@ pub struct KeyRecord {
     pub gid: Option<[u8; 16]>,
     /// SRQ number for XRC and DC, else 0.
     pub srqn: u32,
+    /// Index of that GID in the port's table: only a binary record says it.
+    pub gid_index: Option<u32>,
 }
 
 impl KeyRecord {
@@ -166,6 +168,7 @@ impl KeyRecord {
             tail_markers,
             gid,
             srqn: srqn.try_into().ok()?,
+            gid_index: None,
         })
     }
 
@@ -236,6 +239,7 @@ mod tests {
             tail_markers: tail_markers.then_some(0x5577_98a9_b000),
             gid: gid.then_some([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 168, 1, 201]),
             srqn: 0,
+            gid_index: None,
         }
     }
 

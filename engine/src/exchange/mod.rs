@@ -14,6 +14,7 @@
 //! rkey opens the buffer to anybody on the fabric while a test runs. That is
 //! the protocol; use it on networks you trust.
 
+pub mod binary_key;
 mod bw_report;
 mod channel;
 mod connect;
@@ -28,7 +29,7 @@ mod version;
 
 pub use crate::words::{Atomic, Connection, Ending, Measurement, Method, Side, Tool, Units, Verb};
 pub use bw_report::{BandwidthReport, PortReport};
-pub use channel::{Channel, TcpChannel, Timeouts};
+pub use channel::{Channel, KeyDialect, TcpChannel, Timeouts};
 pub use connect::{ConnectOptions, ListenOptions, Listener, connect};
 pub use device_attributes::{DEVICE_ATTRIBUTES_LEN, DeviceAttributes};
 pub use error::{ExchangeError, Family};

@@ -20,7 +20,7 @@ pub struct PlanInput {
     pub duplex: bool,
     /// `--data_validation`.
     pub data_validation: bool,
-    /// The QPs are connected by the connection manager (`-R`), before this sequence.
+    /// The QPs are connected by the connection manager (`-R`).
     pub cm_connected: bool,
 }
 
@@ -33,6 +33,8 @@ pub enum Action {
     Keys(Stage),
     /// Take the QPs to RTR and RTS.
     Connect,
+    /// Connect the QPs by the connection manager, one after the other.
+    ConnectByManager,
     /// Synchronise with QP 0's record: [`super::Session::sync`].
     Sync(Stage),
     /// The traffic. A passive end serves without doing anything, and the next
@@ -97,6 +99,14 @@ pub fn plan(input: &PlanInput) -> Vec<Action> {
     };
     if input.cm_connected {
         actions.retain(|action| *action != Action::Connect);
+        actions.splice(
+            0..0,
+            [
+                Action::Sync(Stage::BeforeManager),
+                Action::ConnectByManager,
+                Action::Sync(Stage::AfterManager),
+            ],
+        );
     }
     actions.extend(if input.tool.is_bandwidth() {
         bandwidth_runs(input)
@@ -269,7 +279,8 @@ mod tests {
         let with = counts(&input, 1);
         input.cm_connected = true;
         assert!(!plan(&input).contains(&Action::Connect));
-        assert_eq!(counts(&input, 1), with);
+        assert_eq!(plan(&input)[1], Action::ConnectByManager);
+        assert_eq!(counts(&input, 1), (with.0 + 2, with.1));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::binary_key::{self, BinaryForm, MAX_BINARY_KEY_LEN};
 use super::bw_report::BandwidthReport;
-use super::channel::{Channel, Timeouts};
+use super::channel::{Channel, KeyDialect, Timeouts};
 use super::error::ExchangeError;
 use super::key::{KeyForm, KeyRecord, MAX_KEY_LEN};
 use super::parameters::{BLOCK_LEN, ParameterBlock, SHORT_BLOCK_LEN, TestParameters};
@@ -187,16 +188,19 @@ impl<C: Channel> Session<C> {
     /// As [`Session::exchange_keys`].
     pub fn sync(&mut self, stage: Stage, ours: &KeyRecord) -> Result<KeyRecord, ExchangeError> {
         let step = Step::Key(stage);
-        let message = ours.encode();
+        let message = match self.channel.key_dialect() {
+            KeyDialect::Text => ours.encode(),
+            KeyDialect::Binary => binary_key::encode(ours, BinaryForm::of(&self.peer)),
+        };
         match self.side {
             Side::Client => {
                 self.channel.send(step, &message)?;
                 self.await_run(step, message.len())?;
-                self.receive_key(stage, ours.form())
+                self.receive_any_key(stage, ours.form())
             }
             Side::Server => {
                 self.await_run(step, message.len())?;
-                let peer = self.receive_key(stage, ours.form())?;
+                let peer = self.receive_any_key(stage, ours.form())?;
                 self.channel.send(step, &message)?;
                 Ok(peer)
             }
@@ -346,6 +350,47 @@ impl<C: Channel> Session<C> {
             seen: 0,
             expected,
             waited: limit.unwrap_or_default(),
+        })
+    }
+
+    /// Reads a record in the channel's dialect.
+    fn receive_any_key(&mut self, stage: Stage, form: KeyForm) -> Result<KeyRecord, ExchangeError> {
+        match self.channel.key_dialect() {
+            KeyDialect::Text => self.receive_key(stage, form),
+            KeyDialect::Binary => self.receive_binary_key(stage, form),
+        }
+    }
+
+    /// Reads a binary record. It comes as one message, whose length tells
+    /// whether the peer is of the version that it announced.
+    fn receive_binary_key(
+        &mut self,
+        stage: Stage,
+        ours: KeyForm,
+    ) -> Result<KeyRecord, ExchangeError> {
+        let step = Step::Key(stage);
+        let form = BinaryForm::of(&self.peer);
+        let mut message = [0; MAX_BINARY_KEY_LEN];
+        let message = &mut message[..form.length()];
+        if self.channel.wait(step, Some(self.timeouts.step))? {
+            let seen = self.channel.pending(step, BLOCK_LEN)?;
+            if seen != form.length() {
+                return Err(ExchangeError::Unintelligible {
+                    step,
+                    expected: format!(
+                        "a record of {} bytes as version {} has it",
+                        form.length(),
+                        self.peer
+                    ),
+                    seen: format!("{seen} bytes"),
+                });
+            }
+        }
+        self.channel.receive(step, message)?;
+        binary_key::parse(message, form, ours).ok_or_else(|| ExchangeError::MalformedKey {
+            step,
+            expected: form.length(),
+            seen: message.escape_ascii().to_string(),
         })
     }
 

@@ -27,6 +27,10 @@ pub enum Step {
 /// Why a key record is exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
+    /// Before the connection manager connects the QPs (`-R`).
+    BeforeManager,
+    /// After the connection manager has connected the QPs.
+    AfterManager,
     /// The latency tools of one-sided verbs synchronise before the keys.
     BeforeKeys,
     /// First exchange of every QP's record, before connecting.
@@ -58,7 +62,7 @@ impl Stage {
             "Failed to sync between server and client between different msg sizes\n";
         let write_bw = tool.is_bandwidth() && tool.is_write();
         match self {
-            Self::BeforeKeys | Self::Connected => PLAIN,
+            Self::BeforeManager | Self::AfterManager | Self::BeforeKeys | Self::Connected => PLAIN,
             Self::Keys | Self::Ready if write_bw => INDENTED,
             Self::Keys | Self::Ready => PLAIN,
             Self::KeysAgain | Self::RunEnd => INDENTED,
@@ -179,6 +183,8 @@ impl fmt::Display for Step {
             Self::Mtu => "MTU exchange",
             Self::Parameters => "parameter negotiation",
             Self::Key(stage) => match stage {
+                Stage::BeforeManager => "synchronisation before the connection manager's turn",
+                Stage::AfterManager => "synchronisation after the connection manager's turn",
                 Stage::BeforeKeys => "synchronisation before the key exchange",
                 Stage::Keys => "key exchange before connecting",
                 Stage::Connected => "synchronisation after connecting",

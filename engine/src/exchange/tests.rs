@@ -66,6 +66,7 @@ fn key(gid: bool) -> KeyRecord {
         tail_markers: None,
         gid: gid.then_some([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1]),
         srqn: 0,
+        gid_index: None,
     }
 }
 

@@ -80,6 +80,7 @@ mod tests {
             tail_markers: None,
             gid: None,
             srqn: 0x22,
+            gid_index: None,
         };
         let mut style = AddressStyle {
             verb: Verb::Write,

@@ -72,28 +72,31 @@ pub(crate) fn dialogues() -> Vec<Dialogue> {
     all
 }
 
+/// The commands of server and client in a text of `handshake*/`, and whether
+/// both ended well.
+pub(crate) fn commands(text: &str) -> (Command, Command, bool) {
+    let mut succeeded = true;
+    let mut command = |role: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(role));
+        let (command, exit) = line.unwrap().rsplit_once(" (exit ").unwrap();
+        succeeded &= exit == "0)";
+        Command::parse(command)
+    };
+    let server = command("# server: ");
+    let client = command("# client: ");
+    (server, client, succeeded)
+}
+
 fn handshake(path: &Path) -> Dialogue {
     let text = fs::read_to_string(path).unwrap();
-    let mut commands = Vec::new();
-    let mut succeeded = true;
+    let (server_command, client_command, succeeded) = commands(&text);
     let mut messages = Vec::new();
     for line in text.lines() {
-        let command = line
-            .strip_prefix("# server: ")
-            .or_else(|| line.strip_prefix("# client: "));
-        if let Some(command) = command {
-            let (command, exit) = command.rsplit_once(" (exit ").unwrap();
-            succeeded &= exit == "0)";
-            commands.push(Command::parse(command));
-            continue;
-        }
         let fields: Vec<&str> = line.split('\t').collect();
         if let [_, _, direction, _, _, hex] = fields[..] {
             messages.push(message(direction, hex));
         }
     }
-    let client_command = commands.pop().unwrap();
-    let server_command = commands.pop().unwrap();
     Dialogue {
         name: path.display().to_string(),
         client_command,

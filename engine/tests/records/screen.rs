@@ -190,6 +190,7 @@ pub(crate) fn address(text: &str, info: &HeaderInfo) -> (KeyRecord, AddressStyle
         tail_markers: None,
         gid,
         srqn: small("SRQn"),
+        gid_index: None,
     };
     let style = AddressStyle {
         verb: if info.cm_exchange {
