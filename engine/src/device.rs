@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
+use verbs_sys::cm::{CmDevice, CmResult, ConnectionManager};
 use verbs_sys::{Device, Result as VerbsResult};
 
 use crate::failure::Failure;
@@ -28,6 +30,15 @@ pub trait Provider: Sync {
         local: IpAddr,
         capture: Option<&Path>,
     ) -> VerbsResult<Option<Box<dyn Device>>>;
+
+    /// The connection manager of these devices (`-R`, `-z`); `None` when they
+    /// have none.
+    ///
+    /// # Errors
+    /// When there is one that can't be used.
+    fn connection_manager(&self) -> CmResult<Option<Arc<dyn ConnectionManager>>> {
+        Ok(None)
+    }
 }
 
 /// What can be chosen from.
@@ -56,6 +67,35 @@ impl Devices<'_> {
                 "there is no device {name}; give one of these to -d: {}",
                 others.join(", ")
             ),
+        })
+    }
+
+    /// The provider that has a device of this name.
+    pub(crate) fn provider_of(&self, name: &str) -> Result<Option<&dyn Provider>, Failure> {
+        for provider in self.providers {
+            let devices = provider.devices(self.capture).map_err(listing)?;
+            if devices.iter().any(|device| device.name() == name) {
+                return Ok(Some(*provider));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The device that a connection manager has chosen.
+    pub(crate) fn chosen(&self, tool: Tool, device: &CmDevice) -> Result<Box<dyn Device>, Failure> {
+        let devices = self.all()?;
+        let found = devices.into_iter().find(|known| match &device.name {
+            Some(name) => known.name() == name,
+            None => known.node_guid() == device.node_guid,
+        });
+        found.ok_or_else(|| {
+            no_device(
+                tool,
+                &format!(
+                    "the connection manager has chosen {device}, which this program can't use; \
+                     choose another with -d"
+                ),
+            )
         })
     }
 
@@ -116,7 +156,6 @@ mod tests {
 
     use super::*;
     use crate::options::{READ_BW, WRITE_BW};
-    use std::sync::Arc;
     use verbs_sys::{Context, VerbsError};
 
     #[derive(Debug)]

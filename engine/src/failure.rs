@@ -4,6 +4,7 @@
 use std::io;
 use std::time::Duration;
 
+use verbs_sys::cm::CmError;
 use verbs_sys::{GidEntry, VerbsError};
 
 pub use crate::setup::PayloadError;
@@ -38,6 +39,35 @@ pub enum Failure {
         side: Side,
         /// What happened.
         source: ExchangeError,
+    },
+    /// An address of the connection manager's can't be found.
+    #[error("{source}")]
+    Meeting {
+        /// What stock prints.
+        stock: String,
+        /// Why not.
+        source: ExchangeError,
+    },
+    /// The connection manager goes over another device than the user wants.
+    #[error(
+        "the connection manager has chosen {chosen}, not {named}: give -d that device, \
+         or an address that {named} has"
+    )]
+    OtherDevice {
+        /// The device of the user.
+        named: String,
+        /// That of the manager.
+        chosen: String,
+    },
+    /// The connection manager could not connect the ends (`-R`, `-z`).
+    #[error("{doing}: {source}")]
+    Manager {
+        /// What stock prints.
+        stock: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Why not.
+        source: CmError,
     },
     /// The provider refused something before the run.
     #[error("{doing}: {source}")]
@@ -174,7 +204,10 @@ impl Failure {
         match self {
             Self::Refused { resolved, .. } => resolved.messages.text(Stream::Stderr),
             Self::Exchange { side, source } => source.stock_text(tool, *side),
-            Self::Verbs { stock, .. } => stock.clone(),
+            Self::Meeting { stock, .. }
+            | Self::Manager { stock, .. }
+            | Self::Verbs { stock, .. } => stock.clone(),
+            Self::OtherDevice { .. } => String::new(),
             Self::Gid { .. } => " Unable to set up socket connection\n".to_owned(),
             Self::TooLarge { messages, .. } => messages.text(Stream::Stderr),
             Self::Memory { .. } => " Cannot Allocate\n".to_owned(),

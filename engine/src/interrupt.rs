@@ -27,6 +27,8 @@ struct Attention {
     sockets: Vec<OwnedFd>,
     /// A loop looks at the flag and ends in good order with the peer's help.
     loop_ends_by_itself: bool,
+    /// Whoever waits looks at the flag now and then.
+    waits_look: bool,
 }
 
 impl Interrupt {
@@ -56,7 +58,7 @@ impl Interrupt {
             // A socket that is no longer connected wakes its reader anyway.
             let _ = shutdown(socket.as_raw_fd(), Shutdown::Both);
         }
-        !attention.sockets.is_empty()
+        attention.waits_look || !attention.sockets.is_empty()
     }
 
     /// From now on an interrupt shuts this socket down, which ends any wait on it.
@@ -67,6 +69,12 @@ impl Interrupt {
         let socket = socket.as_fd().try_clone_to_owned()?;
         self.attention().sockets.push(socket);
         Ok(())
+    }
+
+    /// From now on whoever waits looks at [`Self::requested`] several times a
+    /// second.
+    pub(crate) fn leave_to_waits(&self) {
+        self.attention().waits_look = true;
     }
 
     /// A loop begins (or ends) that looks at [`Self::requested`] by itself and
@@ -113,6 +121,14 @@ mod tests {
         let reader = std::thread::spawn(move || near.read(&mut [0]).unwrap());
         assert!(interrupt.request());
         assert_eq!(reader.join().unwrap(), 0);
+    }
+
+    #[test]
+    fn waits_that_look_notice() {
+        let interrupt = Interrupt::new();
+        interrupt.leave_to_waits();
+        assert!(interrupt.request());
+        assert!(interrupt.requested());
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub(crate) fn run(
     screen: &mut Screen,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    if params.control.rdma_cm {
+        return Err(Failure::Unsupported(
+            "the ends of --loopback talk over TCP: leave -R and -z out",
+        ));
+    }
     let (near, far) = connection(params.control.ipv6)?;
     let server = server(params);
     let client = client(params, &near)?;

@@ -5,23 +5,26 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use verbs_sys::PathMtu;
+use verbs_sys::cm::UDP_QKEY;
 
 use crate::affinity;
 use crate::device::{Devices, Provider};
 use crate::exchange::{
     ConnectOptions, ExchangeError, Family, Host, KeyRecord, ListenOptions, Listener,
-    OUT_READS_LOWERED, Session, TcpChannel, TestParameters, Timeouts, Version, connect,
+    OUT_READS_LOWERED, Presence, Session, TcpChannel, TestParameters, Timeouts, Version, connect,
 };
 use crate::failure::Failure;
 use crate::host;
 use crate::interrupt::Interrupt;
+use crate::line::Line;
+use crate::manager;
 use crate::options::{Length, Machine, Output, Params, Sizes, device};
 use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
 use crate::reporter::{Reporter, announced_duration};
 use crate::screen::Screen;
-use crate::setup::{Adapter, Layout, Path, Resources, to_init};
+use crate::setup::{Adapter, Layout, Path, QKEY, Resources, to_init};
 use crate::traffic::{Parts, Test};
 use crate::words::Connection;
 
@@ -79,6 +82,50 @@ pub(crate) fn run_connected(
         providers,
         capture: params.device.capture.as_deref().map(std::path::Path::new),
     };
+    let timeouts = timeouts(params);
+    let (adapter, line) = if params.control.rdma_cm {
+        manager::control_connection(params, &devices, screen, interrupt, &timeouts)?
+    } else {
+        over_tcp(params, &devices, screen, interrupt, connection, &timeouts)?
+    };
+    let fitted = fit_into_packet(params, &adapter, screen)?;
+    let params = fitted.as_ref().unwrap_or(params);
+    negotiate(params, screen, interrupt, adapter, line, timeouts)
+}
+
+/// How long the peer may take.
+fn timeouts(params: &Params) -> Timeouts {
+    Timeouts {
+        step: params.control.peer_timeout,
+        run: match params.length {
+            Length::Timed { duration, .. } => {
+                Some(Duration::from_secs(duration.into()) + params.control.peer_timeout)
+            }
+            // As long as the connection lives: only the peer knows how fast it is.
+            Length::Iterations(_) | Length::Infinite { .. } => None,
+        },
+        keep_alive: Some(KEEP_ALIVE),
+    }
+}
+
+/// What a server says before it waits.
+pub(crate) fn banner(params: &Params, screen: &mut Screen) -> Result<(), Failure> {
+    if params.machine == Machine::Server && params.report.output == Output::Full {
+        screen.out(notes::BANNER)?;
+    }
+    Ok(())
+}
+
+/// The control connection over TCP, which is there already or has to be made,
+/// and the device that the user names or that belongs to it.
+fn over_tcp(
+    params: &Params,
+    devices: &Devices<'_>,
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+    connection: Option<TcpStream>,
+    timeouts: &Timeouts,
+) -> Result<(Adapter, Line), Failure> {
     let named = params
         .device
         .name
@@ -106,9 +153,13 @@ pub(crate) fn run_connected(
             Adapter::open(&*device, params, screen)?
         }
     };
-    let fitted = fit_into_packet(params, &adapter, screen)?;
-    let params = fitted.as_ref().unwrap_or(params);
-    negotiate(params, screen, interrupt, stream, adapter)
+    let presence = Presence::of_socket(&stream)?;
+    let line = Line {
+        channel: Box::new(TcpChannel::new(stream, timeouts)?),
+        presence,
+        manager: None,
+    };
+    Ok((adapter, line))
 }
 
 /// The parameters with messages cut to one packet, where UD needs that.
@@ -142,9 +193,7 @@ fn control_connection(
     screen: &mut Screen,
     interrupt: &Interrupt,
 ) -> Result<TcpStream, Failure> {
-    if params.machine == Machine::Server && params.report.output == Output::Full {
-        screen.out(notes::BANNER)?;
-    }
+    banner(params, screen)?;
     let side = params.side();
     let failed = |source| Failure::Exchange { side, source };
     let family = match params.control.ipv6 {
@@ -192,34 +241,23 @@ fn negotiate(
     params: &Params,
     screen: &mut Screen,
     interrupt: &Interrupt,
-    stream: TcpStream,
     adapter: Adapter,
+    line: Line,
+    timeouts: Timeouts,
 ) -> Result<(), Failure> {
     let side = params.side();
     let failed = |source| Failure::Exchange { side, source };
     let own_mtu = adapter.path_mtu(params);
     screen.messages(&own_mtu.messages)?;
 
-    let control = stream.try_clone()?;
-    let timeouts = Timeouts {
-        step: params.control.peer_timeout,
-        run: match params.length {
-            Length::Timed { duration, .. } => {
-                Some(Duration::from_secs(duration.into()) + params.control.peer_timeout)
-            }
-            // As long as the connection lives: only the peer knows how fast it is.
-            Length::Iterations(_) | Length::Infinite { .. } => None,
-        },
-        keep_alive: Some(KEEP_ALIVE),
-    };
-    let channel = TcpChannel::new(stream, &timeouts)?;
     let own = Host {
         version: Version::repeating(params.repeat),
         page_size: host::page_size(),
         cache_line: host::cache_line(),
         mtu: own_mtu.value as u8,
     };
-    let (mut session, agreement) = Session::start(channel, side, timeouts, &own).map_err(failed)?;
+    let started = Session::start(line.channel, side, timeouts, &own);
+    let (mut session, agreement) = started.map_err(failed)?;
     log::info!(
         "the peer announces {}; page size {}, cache line {}, MTU code {}",
         session.peer_version(),
@@ -263,9 +301,15 @@ fn negotiate(
         mtu,
         out_reads,
         pkey_index: adapter.pkey_index,
+        qkey: match params.control.rdma_cm_qps {
+            true => UDP_QKEY,
+            false => QKEY,
+        },
     };
-    for qp in &mut resources.queues.qps {
-        to_init(&mut **qp, params, &path)?;
+    if !params.control.rdma_cm_qps {
+        for qp in &mut resources.queues.qps {
+            to_init(&mut **qp, params, &path)?;
+        }
     }
     screen.messages(&inline.messages)?;
     let records = key_records(params, &adapter, &resources, &path)?;
@@ -278,9 +322,11 @@ fn negotiate(
         path,
         records,
         reporter,
+        presence: line.presence,
+        manager: line.manager.filter(|_| params.control.rdma_cm_qps),
         interrupt,
     };
-    let result = Test::new(parts, &control)?.run(session);
+    let result = Test::new(parts).run(session);
     if !params.wait_destroy.is_zero() {
         let seconds = u32::try_from(params.wait_destroy.as_secs()).unwrap_or(u32::MAX);
         screen.out(&notes::waiting_to_destroy(seconds))?;
@@ -342,7 +388,8 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
         aes_xts: false,
         qps: params.qps,
         duration: announced_duration(params.length),
-        rdma_cm: false,
+        // By -z as well as by -R.
+        rdma_cm: params.control.rdma_cm,
         no_enhanced_reorder: false,
         sig_offload: false,
         data_validation: false,
@@ -395,10 +442,10 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         } else {
             Limit::Inline(inline)
         },
-        cm_qps: false,
-        cm_exchange: false,
-        tos: None,
-        awaits_cm_client: false,
+        cm_qps: params.control.rdma_cm_qps,
+        cm_exchange: params.control.rdma_cm,
+        tos: params.control.type_of_service.map(u32::from),
+        awaits_cm_client: params.control.rdma_cm_qps && params.machine == Machine::Server,
         numa_node: None,
     }
 }

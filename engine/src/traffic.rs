@@ -12,17 +12,18 @@ mod outgoing;
 
 pub use check::WrongData;
 
-use std::net::TcpStream;
 use std::time::Duration;
 
 use verbs_sys::{AddressHandle, QpType};
 
 use crate::affinity;
 use crate::exchange::{
-    Action, BandwidthReport, KeyRecord, Scope, Session, Stage, TcpChannel, check_gid_types, plan,
+    Action, BandwidthReport, Channel, KeyRecord, Presence, Scope, Session, Stage, check_gid_types,
+    plan,
 };
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::manager::{Connections, Manager, Meeting};
 use crate::options::{Length, Machine, Params, RateLimiter, Sizes};
 use crate::report::address::Whose;
 use crate::report::notes;
@@ -53,6 +54,9 @@ pub(crate) struct Test<'a> {
     steadiness: Steadiness,
     watchdog: Watchdog,
     interrupt: &'a Interrupt,
+    /// Connects the queue pairs (`-R`), and what has come of that.
+    manager: Option<Manager>,
+    connections: Connections,
     /// What the last run of this end measured.
     measured: BandwidthReport,
     cpu: Option<f32>,
@@ -70,20 +74,24 @@ pub(crate) struct Parts<'a> {
     pub(crate) path: Path,
     pub(crate) records: Vec<KeyRecord>,
     pub(crate) reporter: Reporter<'a>,
+    /// Tells of the control connection's end.
+    pub(crate) presence: Presence,
+    /// With `-R`.
+    pub(crate) manager: Option<Manager>,
     pub(crate) interrupt: &'a Interrupt,
 }
 
 impl<'a> Test<'a> {
-    /// Ready to begin; `control` is the connection that the session speaks over.
-    pub(crate) fn new(parts: Parts<'a>, control: &TcpStream) -> Result<Self, Failure> {
+    /// Ready to begin.
+    pub(crate) fn new(parts: Parts<'a>) -> Self {
         let patience = parts.params.control.peer_timeout;
-        let watchdog = Watchdog::new(control, parts.interrupt, patience)?;
+        let watchdog = Watchdog::new(parts.presence, parts.interrupt, patience);
         let grace = match parts.params.tool.is_bandwidth() {
             true => Duration::ZERO,
             false => LAST_MESSAGE_TIME,
         };
         let live = Live::new(parts.params, parts.reporter.error_stream());
-        Ok(Self {
+        Self {
             params: parts.params,
             adapter: parts.adapter,
             resources: parts.resources,
@@ -96,15 +104,17 @@ impl<'a> Test<'a> {
             steadiness: Steadiness::of_host(!parts.params.report.ignore_cpu_frequency),
             watchdog: watchdog.with_grace(grace).with_live(live),
             interrupt: parts.interrupt,
+            manager: parts.manager,
+            connections: Connections::default(),
             measured: BandwidthReport::default(),
             cpu: None,
             sums_up: parts.params.plan_input().exchanges_reports(),
             lined: false,
-        })
+        }
     }
 
     /// Takes all steps.
-    pub(crate) fn run(mut self, mut session: Session<TcpChannel>) -> Result<(), Failure> {
+    pub(crate) fn run(mut self, mut session: Session<Box<dyn Channel>>) -> Result<(), Failure> {
         if self.params.report.cpu_utilization {
             CpuTimes::now()?;
         }
@@ -116,11 +126,7 @@ impl<'a> Test<'a> {
             match action {
                 Action::Keys(stage) => self.exchange_keys(&mut session, stage)?,
                 Action::Connect => self.connect()?,
-                Action::ConnectByManager => {
-                    return Err(Failure::Unsupported(
-                        "queue pairs can't be connected by the connection manager yet: leave -R out",
-                    ));
-                }
+                Action::ConnectByManager => self.connect_by_manager()?,
                 Action::Sync(stage) => {
                     self.before_sync(stage, actions.peek())?;
                     let peer = session.sync(stage, &self.records[0]).map_err(failed)?;
@@ -138,14 +144,14 @@ impl<'a> Test<'a> {
                     if self.params.is_active() {
                         self.end_of_rows()?;
                     }
-                    session.close(&self.records[0]).map_err(failed)?;
-                    return self.finish();
+                    session
+                        .sync(Stage::Close, &self.records[0])
+                        .map_err(failed)?;
+                    return self.finish(session);
                 }
             }
         }
-        self.end_of_rows()?;
-        session.end();
-        self.finish()
+        self.finish(session)
     }
 
     fn is_endless(&self) -> bool {
@@ -154,7 +160,7 @@ impl<'a> Test<'a> {
 
     fn exchange_keys(
         &mut self,
-        session: &mut Session<TcpChannel>,
+        session: &mut Session<Box<dyn Channel>>,
         stage: Stage,
     ) -> Result<(), Failure> {
         let side = session.side();
@@ -172,9 +178,47 @@ impl<'a> Test<'a> {
         }
         if stage == Stage::KeysAgain {
             self.reporter.addresses(Whose::Remote, &self.peers)?;
+        } else if self.manager.is_some() {
+            self.find_ways()?;
         } else if let (Some(ours), Some(theirs)) = (self.records.first(), self.peers.first()) {
             check_gid_types(ours, theirs).map_err(failed)?;
         }
+        Ok(())
+    }
+
+    /// Connects the queue pairs by the connection manager.
+    fn connect_by_manager(&mut self) -> Result<(), Failure> {
+        let meeting = Meeting {
+            params: self.params,
+            adapter: self.adapter,
+            path: &self.path,
+            interrupt: self.interrupt,
+        };
+        if let Some(manager) = &mut self.manager {
+            (self.connections, self.handles) =
+                manager.connect_all(&meeting, &mut self.resources)?;
+        }
+        Ok(())
+    }
+
+    /// The ways to the peer's queue pairs that datagrams take, where the
+    /// connection manager hasn't told them.
+    fn find_ways(&mut self) -> Result<(), Failure> {
+        let params = self.params;
+        let sends = params.is_active() || !params.tool.is_bandwidth();
+        if !sends || params.connection != Connection::Ud || !self.handles.is_empty() {
+            return Ok(());
+        }
+        let handle = |(index, peer)| {
+            let av = address_vector(index, params, &self.path, peer);
+            self.resources.address_handle(self.adapter, &av)
+        };
+        self.handles = self
+            .peers
+            .iter()
+            .enumerate()
+            .map(handle)
+            .collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -193,18 +237,7 @@ impl<'a> Test<'a> {
             }
             to_rts(&mut **qp, params, path, own, peer)?;
         }
-        if sends && params.connection == Connection::Ud {
-            let handle = |(index, peer)| {
-                let av = address_vector(index, params, path, peer);
-                self.resources.address_handle(self.adapter, &av)
-            };
-            self.handles = self
-                .peers
-                .iter()
-                .enumerate()
-                .map(handle)
-                .collect::<Result<_, _>>()?;
-        }
+        self.find_ways()?;
         match self.params.rate_limit.map(|limit| limit.limiter) {
             Some(RateLimiter::Hardware) => Err(Failure::RateLimit),
             Some(RateLimiter::HardwareOrSoftware) => {
@@ -217,6 +250,11 @@ impl<'a> Test<'a> {
     /// What is to be shown before a synchronisation.
     fn before_sync(&mut self, stage: Stage, next: Option<&Action>) -> Result<(), Failure> {
         match stage {
+            Stage::BeforeManager => {
+                if let Some(manager) = &mut self.manager {
+                    manager.get_ready(self.params)?;
+                }
+            }
             Stage::SizeStart => {
                 self.reporter.titles()?;
                 if let (true, Some(Action::Run(scope))) = (self.params.receives(), next) {
@@ -273,9 +311,11 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// After the dialogue.
-    fn finish(&mut self) -> Result<(), Failure> {
+    /// After the dialogue: ends the connections.
+    fn finish(mut self, session: Session<Box<dyn Channel>>) -> Result<(), Failure> {
         self.end_of_rows()?;
+        self.connections.end(&mut self.resources.queues.qps);
+        session.end();
         self.check_payload()?;
         if !self.params.tool.is_bandwidth() {
             return Ok(());

@@ -86,7 +86,15 @@ fn a_connection_is_made_and_ended() {
     let mut id = client(PortSpace::Tcp, to, &options);
     let route = id.route().unwrap();
     assert_eq!(route.peer, Some(to));
-    assert!(route.device.unwrap().node_guid != 0 && route.port == 1);
+    assert_eq!(route.port, 1);
+    let device = route.device.unwrap();
+    assert_ne!(device.node_guid, 0);
+    let name = device.name.unwrap();
+    assert!(
+        std::path::Path::new("/sys/class/infiniband")
+            .join(name)
+            .exists()
+    );
     id.connect(&parameters(CLIENT_QPN, b"from the client"))
         .unwrap();
     let event = id.next_event(&patient()).unwrap();

@@ -152,7 +152,11 @@ pub fn connect(options: &ConnectOptions) -> Result<TcpStream, ExchangeError> {
 
 /// Numeric addresses do not need the resolver; names go to the system's.
 /// The resolver's own time limits apply.
-fn resolve(host: &str, port: u16, family: Family) -> Result<Vec<SocketAddr>, ExchangeError> {
+pub(crate) fn resolve(
+    host: &str,
+    port: u16,
+    family: Family,
+) -> Result<Vec<SocketAddr>, ExchangeError> {
     let failed = |reason: String| ExchangeError::Resolve {
         host: host.to_owned(),
         port,
@@ -201,7 +205,8 @@ fn resolver_text(error: &io::Error) -> String {
         .map_or(text.clone(), str::to_owned)
 }
 
-fn any(family: Family) -> IpAddr {
+/// The wildcard.
+pub(crate) fn any(family: Family) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
         Family::V6 => Ipv6Addr::UNSPECIFIED.into(),

@@ -10,8 +10,6 @@ use crate::words::Connection;
 
 /// Long name of an option, and what to do instead.
 const NOT_YET: &[(&str, &str)] = &[
-    ("rdma_cm", NO_RDMA_CM),
-    ("comm_rdma_cm", NO_RDMA_CM),
     ("dualport", "run two processes, one per port (-i)"),
     ("mcg", "use unicast UD (-c UD)"),
     ("use-null-mr", "leave it out: the buffer is ordinary memory"),
@@ -22,8 +20,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("data_validation", "leave it out at both ends"),
     ("aes_xts", "leave the encryption options out at both ends"),
 ];
-
-const NO_RDMA_CM: &str = "leave it out at both ends: parameters are exchanged over TCP";
 
 /// True when the option named `long` doesn't work yet.
 pub(super) fn is_listed(long: &str) -> bool {

@@ -1,15 +1,11 @@
 //! What keeps a loop from spinning for ever: it looks now and then whether the
 //! peer is still there, whether anything moves, and whether the user wants an end.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv};
 
 use super::error::RunError;
 use super::live::Live;
+use crate::exchange::Presence;
 use crate::interrupt::Interrupt;
 
 /// The clock is looked at every so many turns of a loop: a turn may take a
@@ -21,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Watches over a loop.
 pub(crate) struct Watchdog {
-    control: OwnedFd,
+    peer: Presence,
     interrupt: Interrupt,
     /// How long nothing may move.
     patience: Duration,
@@ -38,14 +34,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Over the control connection.
-    pub(crate) fn new(
-        control: &impl AsFd,
-        interrupt: &Interrupt,
-        patience: Duration,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            control: control.as_fd().try_clone_to_owned()?,
+    /// For a run with this peer.
+    pub(crate) fn new(peer: Presence, interrupt: &Interrupt, patience: Duration) -> Self {
+        Self {
+            peer,
             interrupt: interrupt.clone(),
             patience,
             grace: Duration::ZERO,
@@ -55,7 +47,7 @@ impl Watchdog {
             moved: Instant::now(),
             closed: None,
             live: None,
-        })
+        }
     }
 
     /// Lets the loop go on for so long after the peer has closed the connection.
@@ -112,7 +104,7 @@ impl Watchdog {
         if self.interrupt.requested() {
             return Err(RunError::Interrupted);
         }
-        if self.closed.is_none() && self.peer_has_closed() {
+        if self.closed.is_none() && self.peer.has_ended() {
             self.closed = Some(now);
         }
         if let Some(closed) = self.closed
@@ -133,15 +125,6 @@ impl Watchdog {
         }
         Ok(())
     }
-
-    fn peer_has_closed(&self) -> bool {
-        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        match recv(self.control.as_raw_fd(), &mut [0], flags) {
-            // Its next message: it is further than we are.
-            Ok(1..) | Err(Errno::EAGAIN | Errno::EINTR) => false,
-            Ok(0) | Err(_) => true,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -152,6 +135,10 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     const PATIENCE: Duration = Duration::from_millis(50);
+
+    fn over(socket: &UnixStream) -> Presence {
+        Presence::of_socket(socket).unwrap()
+    }
 
     fn spin(dog: &mut Watchdog, progress: impl Fn(u64) -> u64) -> RunError {
         let start = Instant::now();
@@ -167,7 +154,7 @@ mod tests {
     #[test]
     fn bites_when_nothing_moves() {
         let (near, _far) = UnixStream::pair().unwrap();
-        let mut dog = Watchdog::new(&near, &Interrupt::new(), PATIENCE).unwrap();
+        let mut dog = Watchdog::new(over(&near), &Interrupt::new(), PATIENCE);
         assert!(matches!(spin(&mut dog, |_| 7), RunError::Stalled { .. }));
     }
 
@@ -175,7 +162,7 @@ mod tests {
     fn bites_when_the_peer_is_gone_but_not_when_it_is_ahead() {
         let (near, far) = UnixStream::pair().unwrap();
         let interrupt = Interrupt::new();
-        let mut dog = Watchdog::new(&near, &interrupt, PATIENCE).unwrap();
+        let mut dog = Watchdog::new(over(&near), &interrupt, PATIENCE);
         std::io::Write::write_all(&mut &far, b"next").unwrap();
         let start = Instant::now();
         let mut turn = 0;
@@ -186,9 +173,7 @@ mod tests {
         std::io::Read::read_exact(&mut &near, &mut [0; 4]).unwrap();
         drop(far);
         assert!(matches!(spin(&mut dog, |turn| turn), RunError::PeerGone));
-        let mut patient = Watchdog::new(&near, &interrupt, PATIENCE)
-            .unwrap()
-            .with_grace(PATIENCE);
+        let mut patient = Watchdog::new(over(&near), &interrupt, PATIENCE).with_grace(PATIENCE);
         let start = Instant::now();
         assert!(matches!(
             spin(&mut patient, |turn| turn),
@@ -201,7 +186,7 @@ mod tests {
     fn passes_the_interrupt_on() {
         let (near, _far) = UnixStream::pair().unwrap();
         let interrupt = Interrupt::new();
-        let mut dog = Watchdog::new(&near, &interrupt, PATIENCE).unwrap();
+        let mut dog = Watchdog::new(over(&near), &interrupt, PATIENCE);
         interrupt.request();
         assert!(matches!(spin(&mut dog, |turn| turn), RunError::Interrupted));
     }

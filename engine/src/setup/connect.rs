@@ -19,7 +19,7 @@ const RETRY_COUNT: u8 = 7;
 /// Retries after an RNR NAK: without end.
 const RNR_RETRY: u8 = 7;
 
-/// The Q_Key of all datagrams of a test.
+/// The Q_Key of all datagrams, unless the connection manager decides.
 pub(crate) const QKEY: u32 = 0x1111_1111;
 
 /// IPv4 TTL or IPv6 hop limit.
@@ -33,6 +33,8 @@ pub(crate) struct Path {
     /// Reads and atomics in flight.
     pub(crate) out_reads: u32,
     pub(crate) pkey_index: u16,
+    /// Of all datagrams of the test.
+    pub(crate) qkey: u32,
 }
 
 /// RESET to INIT: the port, and what the peer may do.
@@ -48,7 +50,7 @@ pub(crate) fn to_init(qp: &mut dyn QueuePair, params: &Params, path: &Path) -> R
         pkey_index: Some(path.pkey_index),
         port: Some(params.device.port),
         access_flags: (!datagrams).then_some(access),
-        qkey: datagrams.then_some(QKEY),
+        qkey: datagrams.then_some(path.qkey),
         ..QpAttributes::to_state(QpState::Init)
     })
     .map_err(|source| Failure::Verbs {

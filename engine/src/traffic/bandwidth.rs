@@ -54,6 +54,7 @@ impl Test<'_> {
             params,
             peers: &self.peers,
             handles: &self.handles,
+            qkey: self.path.qkey,
         };
         let Resources { queues, memory, .. } = &mut self.resources;
         let prepared = outgoing.prepared(memory, size, queues.inline);
@@ -123,6 +124,7 @@ impl Test<'_> {
             params,
             peers: &self.peers,
             handles: &self.handles,
+            qkey: self.path.qkey,
         };
         let Resources { queues, memory, .. } = &mut self.resources;
         let prepared = outgoing.prepared(memory, size, queues.inline);

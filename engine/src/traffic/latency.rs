@@ -33,6 +33,7 @@ impl Test<'_> {
             params,
             peers: &self.peers,
             handles: &self.handles,
+            qkey: self.path.qkey,
         };
         let Resources { queues, memory, .. } = &mut self.resources;
         let sleeper = queues.sleeper();

@@ -5,7 +5,7 @@ use verbs_sys::{AddressHandle, UdTarget};
 use crate::exchange::KeyRecord;
 use crate::options::Params;
 use crate::run::{Prepared, Route, Shape};
-use crate::setup::{Memory, QKEY};
+use crate::setup::Memory;
 use crate::words::Connection;
 
 /// The peer's queue pairs, and the ways to them.
@@ -14,6 +14,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) params: &'a Params,
     pub(super) peers: &'a [KeyRecord],
     pub(super) handles: &'a [Box<dyn AddressHandle>],
+    /// Of the peer's queue pairs, for datagrams.
+    pub(super) qkey: u32,
 }
 
 impl<'a> Outgoing<'a> {
@@ -49,7 +51,7 @@ impl<'a> Outgoing<'a> {
             ud: self.handles.get(qp).map(|handle| UdTarget {
                 ah: &**handle,
                 qpn: peer.qpn,
-                qkey: QKEY,
+                qkey: self.qkey,
             }),
             xrc_srqn: (self.params.connection == Connection::Xrc).then_some(peer.srqn),
         }

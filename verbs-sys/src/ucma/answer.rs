@@ -190,12 +190,17 @@ fn path_mtu(code: u32) -> CmResult<PathMtu> {
         })
 }
 
-/// Device and addresses, from both forms of the query.
-pub(super) fn route(addresses: &QueryAddrResponse, gids: &QueryAddrResponse) -> CmRoute {
+/// Device and addresses, from both forms of the query. `name_of` knows the
+/// device with an index (`RDMA_NLDEV_ATTR_DEV_INDEX`).
+pub(super) fn route(
+    addresses: &QueryAddrResponse,
+    gids: &QueryAddrResponse,
+    name_of: impl FnOnce(u32) -> Option<String>,
+) -> CmRoute {
     let node_guid = u64::from_be_bytes(addresses.node_guid);
     CmRoute {
         device: (node_guid != 0).then_some(CmDevice {
-            index: addresses.ibdev_index,
+            name: name_of(addresses.ibdev_index),
             node_guid,
         }),
         port: addresses.port_num,

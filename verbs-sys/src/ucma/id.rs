@@ -9,6 +9,7 @@ use super::address::is_group;
 use super::answer;
 use super::channel::Channel;
 use super::command::{self, OptionValue};
+use crate::nldev::Nldev;
 use crate::uapi::ucma::{QUERY_ADDR, QUERY_GID, Request};
 use crate::verbs::cm::{
     CmError, CmEvent, CmEventKind, CmId, CmListener, CmOption, CmRequest, CmResult, CmRoute,
@@ -99,7 +100,7 @@ impl Id {
             }
             CmEventKind::DeviceRemoval => Err(CmError::DeviceRemoved),
             _ => Err(CmError::Unexpected {
-                seen: event,
+                seen: Box::new(event),
                 expected: waited_for,
             }),
         }
@@ -182,7 +183,7 @@ impl CmId for Id {
     fn route(&self) -> CmResult<CmRoute> {
         let addresses = self.channel.run(command::query(self.number, QUERY_ADDR))?;
         let gids = self.channel.run(command::query(self.number, QUERY_GID))?;
-        Ok(answer::route(&addresses, &gids))
+        Ok(answer::route(&addresses, &gids, device_name))
     }
 
     fn qp_attributes(&self, state: QpState) -> CmResult<QpAttributes> {
@@ -194,7 +195,19 @@ impl CmId for Id {
 
     fn connect(&mut self, parameters: &ConnectParameters<'_>) -> CmResult<()> {
         let request = command::connect(self.number, parameters)?;
-        self.with_private_data(request, parameters.private_data.len())
+        let asked = self.with_private_data(request, parameters.private_data.len());
+        match asked {
+            // iWARP's TCP connection is refused at once, without an event.
+            Err(CmError::Command { source, .. })
+                if source.raw_os_error() == Some(libc::ECONNREFUSED) =>
+            {
+                Err(CmError::Rejected {
+                    status: CmStatus::Errno(libc::ECONNREFUSED),
+                    private_data: Vec::new(),
+                })
+            }
+            asked => asked,
+        }
     }
 
     fn accept(&mut self, parameters: &ConnectParameters<'_>) -> CmResult<()> {
@@ -229,7 +242,9 @@ impl CmId for Id {
         let event = self.await_event("the multicast group", wait)?;
         match event.datagram {
             Some(peer) if event.kind == CmEventKind::MulticastJoin => Ok(peer),
-            _ => Err(CmError::Failed { event }),
+            _ => Err(CmError::Failed {
+                event: Box::new(event),
+            }),
         }
     }
 }
@@ -267,7 +282,7 @@ impl CmListener for Listener {
             }),
             CmEventKind::DeviceRemoval => Err(CmError::DeviceRemoved),
             _ => Err(CmError::Unexpected {
-                seen: event,
+                seen: Box::new(event),
                 expected: "a connect request",
             }),
         }
@@ -289,6 +304,13 @@ fn unreachable(destination: SocketAddr, source: io::Error) -> CmError {
             source,
         },
     }
+}
+
+/// The device with this index. A kernel without NETLINK_RDMA doesn't tell.
+fn device_name(index: u32) -> Option<String> {
+    let devices = Nldev::open().ok()?.devices().ok()?;
+    let found = devices.into_iter().find(|device| device.index == index);
+    found.map(|device| device.name)
 }
 
 /// How long the kernel itself may resolve.

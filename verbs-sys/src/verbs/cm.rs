@@ -16,6 +16,7 @@ mod event;
 mod reason;
 mod wait;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -90,17 +91,26 @@ pub struct ConnectParameters<'a> {
     pub private_data: &'a [u8],
 }
 
-/// The device that an identifier is bound to, as the kernel names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The device that an identifier is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CmDevice {
-    /// `RDMA_NLDEV_ATTR_DEV_INDEX`.
-    pub index: u32,
+    /// Its name, as far as it can be found out.
+    pub name: Option<String>,
     /// EUI-64 of the node. Devices on one network interface may share it.
     pub node_guid: u64,
 }
 
+impl fmt::Display for CmDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "the device {name}"),
+            None => write!(f, "the device with node GUID {:016x}", self.node_guid),
+        }
+    }
+}
+
 /// Where an identifier's connection runs (`struct rdma_route`, in part).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CmRoute {
     /// Device, once an address has been resolved or bound to one.
     pub device: Option<CmDevice>,

@@ -488,7 +488,6 @@ fn defaults_differ_by_tool() {
 #[test]
 fn what_is_missing_is_refused_with_the_next_step() {
     for (tool, line, name) in [
-        (WRITE_BW, "-R", "--rdma_cm"),
         (WRITE_BW, "-c DC", "mlx5"),
         (WRITE_BW, "-c SRD", "EFA"),
         (WRITE_BW, "--data_validation", "--data_validation"),

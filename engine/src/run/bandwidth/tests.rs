@@ -14,6 +14,7 @@ use verbs_sys::{
 };
 
 use super::*;
+use crate::exchange::Presence;
 use crate::interrupt::Interrupt;
 use crate::options::{WRITE_BW, from_command_line};
 
@@ -193,7 +194,11 @@ fn rig(line: &str) -> Rig {
         inline: 0,
     };
     let (near, peer) = UnixStream::pair().unwrap();
-    let watchdog = Watchdog::new(&near, &Interrupt::new(), Duration::from_secs(5)).unwrap();
+    let watchdog = Watchdog::new(
+        Presence::of_socket(&near).unwrap(),
+        &Interrupt::new(),
+        Duration::from_secs(5),
+    );
     Rig {
         wire,
         queues,

@@ -15,6 +15,7 @@ use verbs_sys::{
 };
 
 use super::*;
+use crate::exchange::Presence;
 use crate::interrupt::Interrupt;
 use crate::options::{Machine, WRITE_BW, from_command_line};
 use crate::run::duplex::Duplex;
@@ -243,7 +244,11 @@ fn rig(line: &str) -> Rig {
         inline: 0,
     };
     let (near, peer) = UnixStream::pair().unwrap();
-    let watchdog = Watchdog::new(&near, &Interrupt::new(), Duration::from_millis(200)).unwrap();
+    let watchdog = Watchdog::new(
+        Presence::of_socket(&near).unwrap(),
+        &Interrupt::new(),
+        Duration::from_millis(200),
+    );
     Rig {
         course: Count {
             limit,

@@ -297,13 +297,15 @@ fn golden_routes_name_device_and_addresses() {
             })
             .collect();
         for pair in answers.windows(2) {
-            let route = route(&pair[0], &pair[1]);
+            let route = route(&pair[0], &pair[1], |index| Some(format!("device {index}")));
             let ip = address::parse(&pair[0].src).is_some();
             if !ip || route.local_gid == Gid::ZERO {
                 continue;
             }
             let device = route.device.unwrap();
             assert_ne!(device.node_guid, 0, "{name}");
+            let named = format!("device {}", pair[0].ibdev_index);
+            assert_eq!(device.name, Some(named), "{name}");
             assert_eq!(route.port, 1, "{name}");
             bound += 1;
             if !name.contains("siw") {

@@ -172,9 +172,11 @@ fn not_connected(event: CmEvent) -> CmError {
         },
         CmEventKind::Disconnected => CmError::Disconnected,
         CmEventKind::DeviceRemoval => CmError::DeviceRemoved,
-        CmEventKind::ConnectError | CmEventKind::Unreachable => CmError::Failed { event },
+        CmEventKind::ConnectError | CmEventKind::Unreachable => CmError::Failed {
+            event: Box::new(event),
+        },
         _ => CmError::Unexpected {
-            seen: event,
+            seen: Box::new(event),
             expected: "the answer of the peer",
         },
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::event::CmEvent;
-use super::reason::{CmStatus, RejectReason};
+use super::reason::{CmStatus, RejectReason, SidrStatus};
 use crate::verbs::VerbsError;
 
 /// Result of the connection manager.
@@ -90,7 +90,7 @@ pub enum CmError {
     )]
     Failed {
         /// What was reported.
-        event: CmEvent,
+        event: Box<CmEvent>,
     },
     /// The peer ended the connection.
     #[error("the peer ended the connection; its own screen says why")]
@@ -117,7 +117,7 @@ pub enum CmError {
     )]
     Unexpected {
         /// What was reported.
-        seen: CmEvent,
+        seen: Box<CmEvent>,
         /// What was waited for.
         expected: &'static str,
     },
@@ -153,6 +153,24 @@ pub enum CmError {
     /// The queue pair can't be moved on.
     #[error("the queue pair can't follow the connection manager: {0}")]
     QueuePair(#[from] VerbsError),
+}
+
+impl CmError {
+    /// Whether the peer's host answers that nobody listens there: its server
+    /// may only not be that far yet.
+    #[must_use]
+    pub fn nobody_listens(&self) -> bool {
+        const SERVICE_NOT_SUPPORTED: CmStatus = CmStatus::Sidr(SidrStatus(1));
+        match self {
+            Self::Rejected { status, .. } => matches!(
+                status,
+                CmStatus::Rejected(RejectReason::INVALID_SERVICE_ID)
+                    | CmStatus::Errno(libc::ECONNREFUSED)
+            ),
+            Self::Failed { event } => event.status == SERVICE_NOT_SUPPORTED,
+            _ => false,
+        }
+    }
 }
 
 /// What to say of an address without a device.
@@ -195,16 +213,18 @@ mod tests {
                 status,
                 private_data,
             }
-            .to_string()
         };
         for status in [
             CmStatus::Rejected(RejectReason::INVALID_SERVICE_ID),
             CmStatus::Errno(libc::ECONNREFUSED),
         ] {
-            let text = refused(status);
+            let text = refused(status).to_string();
             assert!(text.contains("start the server first"), "{text}");
+            assert!(refused(status).nobody_listens());
         }
-        let text = refused(CmStatus::Rejected(RejectReason(3)));
+        let refused = refused(CmStatus::Rejected(RejectReason(3)));
+        assert!(!refused.nobody_listens());
+        let text = refused.to_string();
         assert!(text.contains("no resources available"), "{text}");
     }
 

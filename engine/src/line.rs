@@ -1,0 +1,14 @@
+//! The control connection, whatever it runs over.
+
+use crate::exchange::{Channel, Presence};
+use crate::manager::Manager;
+
+/// The control connection.
+pub(crate) struct Line {
+    /// For the dialogue.
+    pub(crate) channel: Box<dyn Channel>,
+    /// For whoever has to notice its end.
+    pub(crate) presence: Presence,
+    /// Who made it, if it wasn't TCP.
+    pub(crate) manager: Option<Manager>,
+}
