@@ -113,7 +113,10 @@ impl<'a> Reporter<'a> {
         keys: &[KeyRecord],
     ) -> Result<(), ScreenError> {
         let style = AddressStyle {
-            verb: self.info.verb,
+            verb: match self.info.cm_exchange {
+                true => Verb::Send,
+                false => self.info.verb,
+            },
             connection: self.info.connection,
             multicast: self.info.multicast,
         };

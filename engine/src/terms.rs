@@ -83,7 +83,7 @@ impl Params {
             ending: self.ending(),
             duplex: self.bidirectional,
             data_validation: false,
-            cm_connected: false,
+            cm_connected: self.control.rdma_cm_qps,
         }
     }
 }

@@ -198,7 +198,7 @@ impl<'a> Test<'a> {
             (self.connections, self.handles) =
                 manager.connect_all(&meeting, &mut self.resources)?;
         }
-        Ok(())
+        self.limit_rate()
     }
 
     /// The ways to the peer's queue pairs that datagrams take, where the
@@ -238,6 +238,11 @@ impl<'a> Test<'a> {
             to_rts(&mut **qp, params, path, own, peer)?;
         }
         self.find_ways()?;
+        self.limit_rate()
+    }
+
+    /// No device limits the rate by itself.
+    fn limit_rate(&mut self) -> Result<(), Failure> {
         match self.params.rate_limit.map(|limit| limit.limiter) {
             Some(RateLimiter::Hardware) => Err(Failure::RateLimit),
             Some(RateLimiter::HardwareOrSoftware) => {

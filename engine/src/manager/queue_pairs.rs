@@ -39,30 +39,34 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// Ends them all. The end that listened goes first, as stock's does from
-    /// 6.21 on; the other waits a little for that.
+    /// 6.21 on; the other waits a little for that. Queue pairs stay as they
+    /// are until both know: the peer's last message may want an
+    /// acknowledgement.
     pub(crate) fn end(&mut self, qps: &mut [Box<dyn QueuePair>]) {
         let wait = Wait::at_most(FAREWELL_TIME);
-        if !self.listened {
-            self.ids
-                .iter_mut()
-                .for_each(|id| hear_the_end(&mut **id, &wait));
+        if self.listened {
+            self.say_farewell();
         }
-        for (id, qp) in self.ids.iter_mut().zip(qps) {
-            let ended = qp
-                .modify(&QpAttributes::to_state(QpState::Error))
-                .map_err(CmError::from)
-                .and_then(|()| id.disconnect());
+        for id in &mut self.ids {
+            hear_the_end(&mut **id, &wait);
+        }
+        if !self.listened {
+            self.say_farewell();
+        }
+        for (qp, _) in qps.iter_mut().zip(self.ids.drain(..)) {
+            if let Err(error) = qp.modify(&QpAttributes::to_state(QpState::Error)) {
+                log::debug!("after the end of a connection: {error}");
+            }
+        }
+    }
+
+    fn say_farewell(&mut self) {
+        for id in &mut self.ids {
             // The peer may have gone already.
-            if let Err(error) = ended {
+            if let Err(error) = id.disconnect() {
                 log::debug!("ending a connection: {error}");
             }
         }
-        if self.listened {
-            self.ids
-                .iter_mut()
-                .for_each(|id| hear_the_end(&mut **id, &wait));
-        }
-        self.ids.clear();
     }
 }
 
