@@ -13,6 +13,7 @@ passed=0 failed=0
 
 . /lab/guest/perftest.sh
 . /lab/guest/pair.sh
+. /lab/guest/command.sh
 
 # Whether the command line asked for a case.
 selected() { [[ $1 =~ $cases ]]; }
