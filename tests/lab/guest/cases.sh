@@ -14,6 +14,7 @@ passed=0 failed=0
 . /lab/guest/perftest.sh
 . /lab/guest/pair.sh
 . /lab/guest/command.sh
+. /lab/guest/fault.sh
 
 # Whether the command line asked for a case.
 selected() { [[ $1 =~ $cases ]]; }

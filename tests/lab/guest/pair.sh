@@ -13,6 +13,16 @@ listens() {
         rdma resource show cm_id 2>/dev/null | grep -q 'state LISTEN'
 }
 
+# Waits for a server to listen, or to end.
+await_listener() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        listens "$1" && return
+        kill -0 "$1" 2>/dev/null || return
+        sleep 0.1
+    done
+}
+
 # Whether an end runs our command (--stock puts the stock one in its place).
 is_ours() { [ "$1" = ours ] && [ -z "$stock" ]; }
 
@@ -35,11 +45,7 @@ one_run() {
     end_command "$server" server "$tool"
     "${command[@]}" "$@" >"$log.server" 2>&1 &
     server_pid=$!
-    for ((i = 0; i < 100; i++)); do
-        listens "$server_pid" && break
-        kill -0 "$server_pid" 2>/dev/null || break
-        sleep 0.1
-    done
+    await_listener "$server_pid"
     end_command "$client" client "$tool"
     client_exit=0
     "${command[@]}" "$@" "$(server_address "$server" "$@")" >"$log.client" 2>&1 || client_exit=$?
@@ -61,8 +67,8 @@ wrong_run() {
     local wrong
     case $server_exit,$client_exit in
         0,0) ;;
-        *124*) echo "did not end in $end_limit s"; return ;;
         143,0) echo "the server did not end with its client"; return ;;
+        *,143) echo "the client did not end in $end_limit s"; return ;;
         *) echo "exit codes"; return ;;
     esac
     wrong=$(wrong_figures "$log.client" all "$tool" "$@")
