@@ -1,5 +1,6 @@
 //! Devices over real sockets of `lo`.
 
+mod channel;
 mod events;
 mod multicast;
 mod xrc;

@@ -15,7 +15,7 @@ fn next_event(context: &dyn Context) -> AsyncEvent {
     context.next_async_event().unwrap()
 }
 
-fn is_readable(fd: impl AsFd) -> bool {
+pub(super) fn is_readable(fd: impl AsFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
 }

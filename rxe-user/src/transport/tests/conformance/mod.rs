@@ -2,7 +2,9 @@
 //! tests are named as the rows. Rows about single packets are beside the
 //! other tests of their kind.
 
+mod async_events;
 mod cq;
+mod cq_events;
 mod multicast;
 mod mw;
 mod qp_attr;
