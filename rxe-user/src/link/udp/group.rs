@@ -26,6 +26,7 @@ pub(super) fn open(group: IpAddr, address: IpAddr, options: &UdpOptions) -> io::
         IpAddr::V6(_) => socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0)?,
     }
     socket.bind(&SockAddr::new(group, ROCE_PORT, options.interface))?;
+    // The same socket, for the calls that the standard library has.
     let same = UdpSocket::from(socket.as_fd().try_clone_to_owned()?);
     match (group, address) {
         (IpAddr::V4(group), IpAddr::V4(interface)) => same.join_multicast_v4(&group, &interface)?,
