@@ -23,6 +23,9 @@ const RNR_WAIT: [u64; 32] = [
     2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 ];
 
+/// Four periods of the timeout, as a power of two.
+const LONGEST_PATIENCE: u8 = 2;
+
 /// Retry count that never runs out (IBTA 9.7.5.2.8, RNR retry).
 const RNR_RETRY_FOREVER: u8 = 7;
 
@@ -245,6 +248,15 @@ impl Requester {
             Some(first) => self.una.diff(first).max(0) as u32,
             None => 0,
         }
+    }
+
+    /// How long to wait for an acknowledgement: the timeout itself at first,
+    /// and up to four times as long when that was too short, as IBTA 9.7.6.1.3
+    /// allows. A peer on a busy host that isn't scheduled in time is not lost.
+    fn patience(&self) -> Option<Duration> {
+        let retried = self.limits.retry_cnt.saturating_sub(self.retries_left);
+        let periods = 1 << retried.min(LONGEST_PATIENCE);
+        self.limits.timeout.map(|timeout| timeout * periods)
     }
 
     fn reload_retries(&mut self) {

@@ -277,7 +277,7 @@ impl Requester {
         self.rnr_until = None;
         self.ack_deadline = match self.una == self.nxt {
             true => None,
-            false => self.limits.timeout.map(|timeout| now + timeout),
+            false => self.patience().map(|patience| now + patience),
         };
     }
 }

@@ -158,7 +158,7 @@ impl Requester {
         }
         if identity.is_reliable() {
             if self.ack_deadline.is_none() {
-                self.ack_deadline = self.limits.timeout.map(|timeout| now + timeout);
+                self.ack_deadline = self.patience().map(|patience| now + patience);
             }
         } else {
             self.una = self.send;
