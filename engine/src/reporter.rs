@@ -118,7 +118,7 @@ impl<'a> Reporter<'a> {
                 false => self.info.verb,
             },
             connection: self.info.connection,
-            multicast: self.info.multicast,
+            multicast: self.info.multicast && (whose == Whose::Local) == self.params.is_in_group(),
         };
         let lines: String = keys
             .iter()

@@ -24,12 +24,15 @@ use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
 use crate::reporter::{Reporter, announced_duration};
 use crate::screen::Screen;
-use crate::setup::{Adapter, Layout, Path, QKEY, Resources, to_init};
+use crate::setup::{Adapter, Layout, Path, QKEY, Resources, join_group, to_init};
 use crate::traffic::{Parts, Test};
 use crate::words::Connection;
 
 /// How long one attempt to connect may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// The queue pair number of every multicast group (IBTA 10.5.2).
+const MULTICAST_QPN: u32 = 0xff_ffff;
 
 /// What a receive of a datagram begins with (IBTA 11.4.1.2).
 const GRH_BYTES: usize = 40;
@@ -309,6 +312,7 @@ fn negotiate(
     if !params.control.rdma_cm_qps {
         for qp in &mut resources.queues.qps {
             to_init(&mut **qp, params, &path)?;
+            join_group(&mut **qp, params)?;
         }
     }
     screen.messages(&inline.messages)?;
@@ -351,15 +355,19 @@ fn key_records(
         .enumerate()
         .map(|(index, qp)| {
             let published = memory.layout.published(index);
+            let (qpn, gid) = match params.multicast.filter(|_| params.is_in_group()) {
+                Some(group) => (MULTICAST_QPN, group),
+                None => (qp.qpn(), path.source.gid),
+            };
             Ok(KeyRecord {
                 lid: adapter.port.lid,
                 out_reads: path.out_reads,
-                qpn: qp.qpn(),
+                qpn,
                 psn: psns.next()?,
                 rkey: memory.rkey(published),
                 vaddr: memory.addr(published),
                 tail_markers: None,
-                gid: Some(path.source.gid.0),
+                gid: Some(gid.0),
                 srqn: match (params.connection, &resources.queues.srq) {
                     (Connection::Xrc, Some(srq)) => srq.number(),
                     _ => 0,
@@ -411,7 +419,7 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         atomic: params.wire_atomic(),
         measurement: tool.measurement,
         duplex: params.bidirectional,
-        multicast: false,
+        multicast: params.multicast.is_some(),
         events: params.events,
         dual_port: false,
         device: adapter.context.device_name().to_owned(),

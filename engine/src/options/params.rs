@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verbs_sys::{LinkLayer, PathMtu};
+use verbs_sys::{Gid, LinkLayer, PathMtu};
 
 use crate::report::Style;
 use crate::stats::Distribution;
@@ -311,6 +311,8 @@ pub struct Params {
     pub with_imm: bool,
     /// `-c`.
     pub connection: Connection,
+    /// `-g`, `-M`: the multicast group that the server receives from.
+    pub multicast: Option<Gid>,
     /// `-A`.
     pub atomic: Atomic,
     /// The host to connect to; absent on the side that listens.
@@ -390,6 +392,11 @@ pub struct Params {
 }
 
 impl Params {
+    /// Whether this is the end that the multicast group belongs to.
+    pub const fn is_in_group(&self) -> bool {
+        self.multicast.is_some() && matches!(self.machine, Machine::Server)
+    }
+
     /// The operation.
     pub const fn verb(&self) -> Verb {
         self.tool.verb

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verbs_sys::LinkLayer;
+use verbs_sys::{Gid, LinkLayer};
 
 use super::params::{MemoryParams, MtuRequest, Output, RateUnits, Verbosity};
 use crate::report::Style;
@@ -63,6 +63,7 @@ pub(super) struct Settings {
     pub(super) inline_size: Option<u32>,
     pub(super) outstanding_reads: Option<u32>,
     pub(super) multicast: bool,
+    pub(super) mgid: Option<Gid>,
     pub(super) rdma_cm: bool,
     pub(super) rdma_cm_qps: bool,
     pub(super) type_of_service: Option<u8>,
@@ -203,6 +204,7 @@ impl Settings {
             inline_size: None,
             outstanding_reads: None,
             multicast: false,
+            mgid: None,
             rdma_cm: false,
             rdma_cm_qps: false,
             type_of_service: None,

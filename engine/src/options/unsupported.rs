@@ -11,7 +11,10 @@ use crate::words::Connection;
 /// Long name of an option, and what to do instead.
 const NOT_YET: &[(&str, &str)] = &[
     ("dualport", "run two processes, one per port (-i)"),
-    ("mcg", "use unicast UD (-c UD)"),
+    (
+        "connectionless",
+        "leave it out: the server waits for a client first",
+    ),
     ("use-null-mr", "leave it out: the buffer is ordinary memory"),
     (
         "report-counters",

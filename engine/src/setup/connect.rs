@@ -63,6 +63,20 @@ pub(crate) fn to_init(qp: &mut dyn QueuePair, params: &Params, path: &Path) -> R
     })
 }
 
+/// Joins the multicast group, on the end that receives from one.
+pub(crate) fn join_group(qp: &mut dyn QueuePair, params: &Params) -> Result<(), Failure> {
+    let Some(group) = params.multicast.filter(|_| params.is_in_group()) else {
+        return Ok(());
+    };
+    qp.attach_multicast(&group)
+        .map_err(|source| Failure::Verbs {
+            stock: "Couldn't attach QP to MultiCast group\n Failed to set up multicast group\n"
+                .to_owned(),
+            doing: "joining the multicast group",
+            source,
+        })
+}
+
 /// INIT to RTR: where the peer is. `index` counts the queue pairs.
 pub(crate) fn to_rtr(
     qp: &mut dyn QueuePair,

@@ -14,7 +14,7 @@ mod payload;
 mod resources;
 
 pub(crate) use adapter::Adapter;
-pub(crate) use connect::{Path, QKEY, address_vector, to_init, to_rtr, to_rts};
+pub(crate) use connect::{Path, QKEY, address_vector, join_group, to_init, to_rtr, to_rts};
 pub(crate) use layout::{Layout, Place};
 pub(crate) use memory::Memory;
 pub(crate) use payload::Payload;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use verbs_sys::Gid;
+
 use super::queues::last_group_is_short;
 use crate::options::params::{
     ControlParams, DeviceParams, Length, Machine, MemoryParams, MemorySource, Params, PathParams,
@@ -13,6 +15,9 @@ use crate::words::{Connection, Measurement, Verb};
 
 /// Completions per poll unless chosen.
 const POLL_BATCH: u16 = 16;
+
+/// The multicast group unless `-M` names one.
+const DEFAULT_GROUP: Gid = Gid([0xff, 1, 0, 0, 0, 2, 0xc9, 0x85, 0, 0, 0, 0, 0, 0, 0, 0]);
 
 /// Command lines stock perftest takes and that cannot work.
 pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
@@ -43,6 +48,11 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
     if s.mmap.is_some() && s.memory.source == MemorySource::HugePages {
         return Err(Refusal::stricter(
             " The buffer is either a file (--mmap) or huge pages (--use_hugepages): leave one out\n",
+        ));
+    }
+    if s.mgid.is_some() && !s.multicast {
+        return Err(Refusal::stricter(
+            " -M names a multicast group, which only -g sends to: add -g at both ends\n",
         ));
     }
     if s.mmap.is_none() && s.mmap_offset != 0 {
@@ -85,6 +95,7 @@ pub(super) fn params(s: Settings) -> Params {
         tool: s.tool,
         with_imm: s.with_imm,
         connection: s.connection,
+        multicast: s.multicast.then_some(s.mgid.unwrap_or(DEFAULT_GROUP)),
         atomic: s.atomic,
         machine: match s.is_traffic_server() {
             true => Machine::Server,

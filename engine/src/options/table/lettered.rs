@@ -1,7 +1,7 @@
 //! Options with a letter.
 
 use super::raw_ethernet;
-use verbs_sys::PathMtu;
+use verbs_sys::{Gid, PathMtu};
 
 use super::row::{Check, Number, OptionRow, Section, Tools};
 use crate::options::number::{self, SizeError};
@@ -246,10 +246,17 @@ pub(super) const ROWS: &[OptionRow] = &[
     OptionRow::help_screen()
         .letter('h')
         .help("Show this help and exit with 1"),
-    OptionRow::text(Section::Connection, "MGID", "<gid>", |_, _| Ok(()))
-        .letter('M')
-        .listed(Tools::SEND)
-        .help("Multicast group, 16 numbers joined by ':'; with -g"),
+    OptionRow::text(Section::Connection, "MGID", "<gid>", |s, v| {
+        s.mgid = Some(multicast_gid(v).ok_or_else(|| {
+            Refusal::option(format!(
+                " {v} is no multicast GID: give 16 numbers joined by ':', the first 255 (0xff)\n"
+            ))
+        })?);
+        Ok(())
+    })
+    .letter('M')
+    .listed(Tools::SEND)
+    .help("Multicast group, 16 numbers joined by ':'; with -g"),
     OptionRow::number(
         Section::Queues,
         "rx-depth",
@@ -501,4 +508,16 @@ fn limit(option: &str, text: &str, negative: &'static str) -> Result<f32, Refusa
             " The limit '{text}' of {option} is not a number: give one such as 92.5\n"
         ))),
     }
+}
+
+/// 16 numbers, decimal unless they begin with `0x`, of which the first makes
+/// the GID a group's.
+fn multicast_gid(text: &str) -> Option<Gid> {
+    let numbers = text.split(':').map(|field| match field.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok(),
+        None => field.parse().ok(),
+    });
+    let bytes: Vec<u8> = numbers.collect::<Option<_>>()?;
+    let gid = Gid(bytes.try_into().ok()?);
+    (gid.0[0] == 0xff).then_some(gid)
 }
