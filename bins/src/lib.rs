@@ -34,10 +34,15 @@ fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen
     if let Err(error) = screen.messages(&resolved.messages) {
         return report(tool, Style::default(), &Failure::Screen(error), screen);
     }
+    let remarks = options::remarks(tool, arguments);
     let params = match resolved.outcome {
         Outcome::Run(params) => params,
-        Outcome::Exit { code, .. } => return code,
+        Outcome::Exit { code, .. } => {
+            say(tool, &remarks.refused, screen);
+            return code;
+        }
     };
+    say(tool, &remarks.without_effect, screen);
     log_to_stderr(params.verbosity);
     let interrupt = Interrupt::new();
     let providers: &[&dyn Provider] = match params.device.userspace {
@@ -50,6 +55,14 @@ fn run_with(tool: Tool, program: &str, arguments: &[String], screen: &mut Screen
     match ran {
         Ok(()) => 0,
         Err(failure) => report(tool, params.report.style, &failure, screen),
+    }
+}
+
+/// Says what else there is to know about the options.
+fn say(tool: Tool, remarks: &[String], screen: &mut Screen) {
+    for remark in remarks {
+        // When stderr is closed, there is nobody to tell.
+        let _ = screen.err(&format!("{tool}: note: {remark}\n"));
     }
 }
 

@@ -158,3 +158,33 @@ fn what_is_not_there_yet_is_refused() {
         assert!(ended.err.contains("not supported"), "{line}: {ended:#?}");
     }
 }
+
+#[test]
+fn options_for_special_hardware_are_refused_with_what_they_need() {
+    for (line, text) in [
+        ("--use_cuda=0", "--use_cuda needs an NVIDIA GPU"),
+        ("--use_rocm=0", "--use_rocm needs an AMD GPU"),
+        ("--aes_xts", "--aes_xts needs an mlx5 adapter"),
+        (
+            "--numa_node=0",
+            "--numa_node needs a build of perftest with libnuma",
+        ),
+        (
+            "--congest_type=DIP",
+            "--congest_type needs a HiSilicon adapter",
+        ),
+        ("-c DC", "it needs a Mellanox adapter (mlx5)"),
+        ("-c SRD", "it needs an Elastic Fabric Adapter (EFA)"),
+    ] {
+        let ended = run(WRITE_BW, line);
+        assert_eq!(ended.code, Some(1), "{line}: {ended:#?}");
+        assert!(ended.err.contains(text), "{line}: {ended:#?}");
+    }
+    let _turn = Turn::take();
+    let ended = run(WRITE_BW, "--loopback -n 100 --tcp");
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    assert!(
+        ended.err.contains("note: --tcp has no effect"),
+        "{ended:#?}"
+    );
+}

@@ -19,6 +19,7 @@ pub mod gid;
 pub mod help;
 pub mod manual;
 mod message;
+mod needs;
 mod number;
 mod params;
 mod parse;
@@ -32,6 +33,7 @@ mod unsupported;
 pub use crate::words::{Atomic, Connection, Measurement, Tool, Verb};
 pub use device_class::DeviceClass;
 pub use message::{EXIT_FAILURE, ExitReason, LINE, Message, Messages, Outcome, Resolved, Stream};
+pub use needs::{Remarks, remarks};
 pub use params::{
     ControlParams, DeviceParams, Length, Machine, MemoryParams, MemorySource, MtuRequest, Output,
     Params, PathParams, Polling, RateLimit, RateLimiter, RateUnits, ReportParams, Sizes, Verbosity,
