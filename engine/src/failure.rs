@@ -10,6 +10,7 @@ use verbs_sys::{GidEntry, VerbsError};
 pub use crate::setup::PayloadError;
 pub use crate::traffic::WrongData;
 
+use crate::counters::CounterError;
 use crate::exchange::{ExchangeError, Side};
 use crate::options::{EXIT_FAILURE, Messages, Outcome, Resolved, Stream};
 use crate::run::RunError;
@@ -183,6 +184,9 @@ pub enum Failure {
         /// How often the peer does.
         theirs: u32,
     },
+    /// A counter can't be read (`-W`).
+    #[error(transparent)]
+    Counters(#[from] CounterError),
     /// The times of the processors can't be read (`--cpu_util`).
     #[error(transparent)]
     CpuTimes(#[from] crate::stats::CpuTimesError),
@@ -219,6 +223,9 @@ impl Failure {
                 "Failed to create MR\n Couldn't create IB resources\n".to_owned()
             }
             Self::Payload(error) => error.stock_text(),
+            Self::Counters(_) => " Unable to access performance counters\n \
+                                  Unable to create RDMA_CM resources\n"
+                .to_owned(),
             Self::RateLimit => "\x1b[31mThe QP failed to accept HW rate limit  \x1b[0m\n \
                                 Unable to Connect the HCA's through the link\n"
                 .to_owned(),

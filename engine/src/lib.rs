@@ -15,6 +15,7 @@
 //! | [`failure`] | what can go wrong, and how that is told |
 
 mod affinity;
+mod counters;
 pub mod device;
 pub mod exchange;
 pub mod failure;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::counters::Counters;
 use crate::exchange::{BandwidthReport, KeyRecord};
 use crate::options::{Length, Output, Params, Sizes};
 use crate::report::address::{AddressStyle, Whose, address_lines};
@@ -21,6 +22,7 @@ pub(crate) struct Reporter<'a> {
     columns: Columns,
     titled: bool,
     judged: Judged,
+    counters: Counters,
     /// The last row of the report file, and all of them where there may be
     /// several.
     last: Option<Row>,
@@ -59,6 +61,7 @@ impl<'a> Reporter<'a> {
         screen: &'a mut Screen,
         params: &'a Params,
         info: HeaderInfo,
+        counters: Counters,
     ) -> Result<Self, ScreenError> {
         let timed = params.length.is_timed();
         let columns = match (params.tool.is_bandwidth(), timed) {
@@ -73,6 +76,7 @@ impl<'a> Reporter<'a> {
             columns,
             titled: false,
             judged: Judged::default(),
+            counters,
             last: None,
             rows: Vec::new(),
             repeated: Vec::new(),
@@ -180,6 +184,7 @@ impl<'a> Reporter<'a> {
             ),
         };
         self.screen.out(&text)?;
+        self.show_counters()?;
         let row = Results::Bandwidth {
             row: shown,
             six_decimals,
@@ -273,6 +278,7 @@ impl<'a> Reporter<'a> {
             _ => (columns::latency_row(size, iterations, &figures, cpu), None),
         };
         self.screen.out(&text)?;
+        self.show_counters()?;
         self.show_percentiles(size, &percentiles)?;
         let row = Results::Latency {
             size,
@@ -318,6 +324,7 @@ impl<'a> Reporter<'a> {
             ),
         };
         self.screen.out(&text)?;
+        self.show_counters()?;
         self.show_percentiles(size, &percentiles)?;
         let row = Results::LatencyTimed {
             size,
@@ -326,6 +333,17 @@ impl<'a> Reporter<'a> {
         };
         let row = Row::new(&single.map_or(row, Results::Single), cpu);
         self.report_file(row.with_percentiles(&percentiles), None)
+    }
+
+    /// Below a row: by how much the counters of `-W` have grown.
+    fn show_counters(&mut self) -> Result<(), ScreenError> {
+        if self.params.report.counters.is_empty() {
+            return Ok(());
+        }
+        match self.counters.growth() {
+            Ok(growth) => self.screen.out(&columns::counter_lines(&growth)),
+            Err(error) => self.screen.err(&format!("{}: {error}\n", self.params.tool)),
+        }
     }
 
     /// The percentiles that are wanted, with their values.

@@ -244,7 +244,7 @@ fn negotiate(
     params: &Params,
     screen: &mut Screen,
     interrupt: &Interrupt,
-    adapter: Adapter,
+    mut adapter: Adapter,
     line: Line,
     timeouts: Timeouts,
 ) -> Result<(), Failure> {
@@ -318,7 +318,8 @@ fn negotiate(
     screen.messages(&inline.messages)?;
     let records = key_records(params, &adapter, &resources, &path)?;
     let info = header_info(params, &adapter, &path, inline.value);
-    let reporter = Reporter::begin(screen, params, info)?;
+    let counters = std::mem::take(&mut adapter.counters);
+    let reporter = Reporter::begin(screen, params, info, counters)?;
     let parts = Parts {
         params,
         adapter: &adapter,

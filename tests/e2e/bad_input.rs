@@ -77,6 +77,26 @@ fn a_tcp_port_in_use_is_told() {
     );
 }
 
+#[test]
+fn counters_of_a_device_without_them_are_refused_before_anything_is_shown() {
+    let ended = run(WRITE_BW, "-d urxe_lo -W counters/port_xmit_data");
+    ended.assert_failed(1, 10);
+    assert_eq!(
+        ended.out.lines().find(|line| line.contains("Waiting")),
+        None
+    );
+    assert!(
+        ended.err.starts_with(
+            " Unable to access performance counters\n Unable to create RDMA_CM resources\n"
+        ),
+        "{ended:#?}"
+    );
+    assert!(
+        ended.complaints()[0].contains("urxe_lo/ports/1"),
+        "{ended:#?}"
+    );
+}
+
 /// All addresses of `lo` that the provider would try can't be held here; but
 /// those of any other interface have one port 4791 only.
 #[test]

@@ -248,6 +248,8 @@ pub struct ControlParams {
 /// What is printed and saved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportParams {
+    /// `-W`: counters, as files below the port's folder in sysfs.
+    pub counters: Vec<String>,
     /// `--percentiles`: percents of latency samples to show, each above 0, at most 100.
     pub percentiles: Vec<f64>,
     /// `--interval`: time between the lines about how the run gets on.

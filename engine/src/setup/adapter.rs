@@ -7,6 +7,7 @@ use verbs_sys::{
     PortState, VerbsError,
 };
 
+use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::options::device::{self, Adjusted, DeviceProblem, refuse};
 use crate::options::{DeviceClass, Params, Resolved, gid};
@@ -15,6 +16,8 @@ use crate::screen::Screen;
 /// An opened device and the port of the test.
 pub(crate) struct Adapter {
     pub(crate) context: Arc<dyn Context>,
+    /// Those of the port that the user wants to see (`-W`).
+    pub(crate) counters: Counters,
     pub(crate) attributes: DeviceAttributes,
     pub(crate) port: PortAttributes,
     /// The link layer, as the port has it or the user insists on it.
@@ -77,8 +80,14 @@ impl Adapter {
         screen.messages(&out_reads.messages)?;
         let pkey_index = device::pkey_index(params.device.pkey_index, attributes.max_pkeys.into());
         screen.messages(&pkey_index.messages)?;
+        let counters = Counters::open(
+            &params.report.counters,
+            context.device_name(),
+            params.device.port,
+        )?;
         Ok(Self {
             context,
+            counters,
             attributes,
             port,
             link,

@@ -187,6 +187,7 @@ pub(super) fn params(s: Settings) -> Params {
             style: s.style,
             percentiles: s.percentiles,
             hdr_file: s.hdr_file,
+            counters: s.counters,
             interval: s.interval,
             gbits: s.gbits,
             both_directions: s.report_both,

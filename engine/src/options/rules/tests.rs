@@ -483,6 +483,11 @@ fn defaults_differ_by_tool() {
         Some("perftest_out.json")
     );
     assert_eq!(run(WRITE_BW, "--out_json_file=x").0.report.json_file, None);
+    let (params, _, _) = run(WRITE_BW, "-W counters/port_xmit_data,hw_counters/x");
+    assert_eq!(
+        params.report.counters,
+        ["counters/port_xmit_data", "hw_counters/x"]
+    );
 }
 
 #[test]
@@ -491,7 +496,6 @@ fn what_is_missing_is_refused_with_the_next_step() {
         (WRITE_BW, "-c DC", "mlx5"),
         (WRITE_BW, "-c SRD", "EFA"),
         (WRITE_BW, "--data_validation", "--data_validation"),
-        (WRITE_BW, "-W counters/port_xmit_data", "--report-counters"),
     ] {
         let resolved = resolve(tool, line);
         let Outcome::Exit { code, reason } = resolved.outcome else {

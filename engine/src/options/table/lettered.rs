@@ -422,9 +422,12 @@ pub(super) const ROWS: &[OptionRow] = &[
     OptionRow::refuse(Section::Hardware, "use_rss", None, || {
         Refusal::option("RSS isn't supported\n")
     }),
-    OptionRow::text(Section::Report, "report-counters", "<list>", |_, _| Ok(()))
-        .letter('W')
-        .help("Report changes of these counters of the port"),
+    OptionRow::text(Section::Report, "report-counters", "<list>", |s, v| {
+        s.counters = v.split(',').map(str::to_owned).collect();
+        Ok(())
+    })
+    .letter('W')
+    .help("After each row, by how much these counters of a kernel device's port have grown"),
 ];
 
 fn mtu(value: i64) -> MtuRequest {
