@@ -100,6 +100,33 @@ const NEEDS: &[(&[&str], &str)] = &[
     (&["use_rss"], "the raw Ethernet tests"),
 ];
 
+/// Options that do nothing without another one: any of these.
+const GO_WITH: &[(&str, &[&str])] = &[
+    ("MGID", &["mcg"]),
+    ("mmap-offset", &["mmap"]),
+    ("out_json_file", &["out_json"]),
+    ("data_validation_debug", &["data_validation"]),
+    ("retry_count", &["rdma_cm", "comm_rdma_cm"]),
+    ("report-both", &["bidirectional"]),
+    ("margin", &["duration"]),
+    ("rate_units", &["rate_limit"]),
+];
+
+/// Options whose help is for some tools only, and which the others heed, or
+/// refuse by a rule.
+const HEEDED_BY_ALL: &[&str] = &[
+    "size",
+    "tx-depth",
+    "rx-depth",
+    "qp",
+    "cq-mod",
+    "reversed",
+    "rate_limit",
+    "rate_limit_type",
+    "rate_units",
+    "burst_size",
+];
+
 /// Remarks about the options of a command line, for standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
@@ -112,13 +139,19 @@ pub struct Remarks {
 /// Looks through a command line.
 pub fn remarks(tool: Tool, args: &[String]) -> Remarks {
     let mut remarks = Remarks::default();
+    let mut given = Vec::new();
     for item in Getopt::new(tool.name(), args) {
         match item {
             Ok(Item::Option(row, _)) => {
                 if let Some(need) = need(row.long) {
                     remarks.refused.push(needs(row.long, need));
                 } else if row.section == Section::RawEthernet {
-                    remarks.without_effect.push(no_effect(row));
+                    let why = ", as in stock perftest: it is for the raw Ethernet tests";
+                    remarks.without_effect.push(no_effect(row, why));
+                } else if !row.tools.contains(tool) && !HEEDED_BY_ALL.contains(&row.long) {
+                    remarks.without_effect.push(no_effect(row, " on this tool"));
+                } else {
+                    given.push(row);
                 }
             }
             Ok(Item::Word(_)) => {}
@@ -132,6 +165,14 @@ pub fn remarks(tool: Tool, args: &[String]) -> Remarks {
                     remarks.refused.push(needs(name, need));
                 }
             }
+        }
+    }
+    for row in &given {
+        let others = GO_WITH.iter().find(|(long, _)| *long == row.long);
+        let others = others.map_or(&[][..], |(_, others)| others);
+        if !others.is_empty() && !given.iter().any(|other| others.contains(&other.long)) {
+            let why = format!(" without --{}", others.join(" or --"));
+            remarks.without_effect.push(no_effect(row, &why));
         }
     }
     remarks
@@ -148,14 +189,11 @@ fn needs(long: &str, need: &str) -> String {
     format!("--{long} needs {need}, which is not supported here: leave it out")
 }
 
-fn no_effect(row: &OptionRow) -> String {
+fn no_effect(row: &OptionRow, why: &str) -> String {
     let letter = row
         .short
         .map_or_else(String::new, |letter| format!("-{letter}, "));
-    format!(
-        "{letter}--{} has no effect, as in stock perftest: it is for the raw Ethernet tests",
-        row.long
-    )
+    format!("{letter}--{} has no effect{why}", row.long)
 }
 
 #[cfg(test)]
@@ -179,6 +217,14 @@ mod tests {
                 row.long
             );
         }
+        let known = |long: &str| table::rows().any(|row| row.long == long);
+        for (long, others) in GO_WITH {
+            assert!(
+                known(long) && others.iter().all(|other| known(other)),
+                "--{long}"
+            );
+        }
+        assert!(HEEDED_BY_ALL.iter().all(|long| known(long)));
         for (names, _) in NEEDS {
             for name in *names {
                 let explained =
@@ -202,6 +248,24 @@ mod tests {
         assert!(raw.refused.is_empty());
         assert!(raw.without_effect[0].starts_with("-Z, --server has no effect"));
         assert!(raw.without_effect[1].starts_with("--tcp has no effect"));
+        for (line, text) in [
+            (
+                "--out_json_file=x",
+                "--out_json_file has no effect without --out_json",
+            ),
+            ("-f 1", "-f, --margin has no effect without --duration"),
+            (
+                "--retry_count=1",
+                "--retry_count has no effect without --rdma_cm or --comm_rdma_cm",
+            ),
+            (
+                "--latency_gap=0",
+                "--latency_gap has no effect on this tool",
+            ),
+        ] {
+            assert_eq!(of(line).without_effect, [text]);
+        }
+        assert_eq!(of("--out_json_file=x --out_json"), Remarks::default());
         assert_eq!(of("--frobnicate -n"), Remarks::default());
         assert_eq!(of("-a -n 5 host"), Remarks::default());
     }
