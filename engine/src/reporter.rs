@@ -279,7 +279,7 @@ impl<'a> Reporter<'a> {
         };
         self.screen.out(&text)?;
         self.show_counters()?;
-        self.show_percentiles(size, &percentiles)?;
+        self.show_percentiles(size, self.time_unit(), &percentiles)?;
         let row = Results::Latency {
             size,
             iterations,
@@ -325,7 +325,7 @@ impl<'a> Reporter<'a> {
         };
         self.screen.out(&text)?;
         self.show_counters()?;
-        self.show_percentiles(size, &percentiles)?;
+        self.show_percentiles(size, "usec", &percentiles)?;
         let row = Results::LatencyTimed {
             size,
             iterations,
@@ -356,6 +356,7 @@ impl<'a> Reporter<'a> {
     fn show_percentiles(
         &mut self,
         size: u64,
+        unit: &str,
         percentiles: &[(f64, f64)],
     ) -> Result<(), ScreenError> {
         if percentiles.is_empty() {
@@ -366,9 +367,8 @@ impl<'a> Reporter<'a> {
             .map(|(percent, value)| format!("{percent}% {value:.2}"))
             .collect();
         self.screen.err(&format!(
-            "{}: percentiles of {size} bytes [{}]: {}\n",
+            "{}: percentiles of {size} bytes [{unit}]: {}\n",
             self.params.tool,
-            self.time_unit(),
             values.join(", ")
         ))
     }

@@ -128,7 +128,7 @@ fn percentiles(ended: &Ended) -> Vec<f64> {
 
 #[test]
 fn percentiles_are_shown_in_counted_and_in_timed_runs() {
-    for line in ["-n 1000", "-D 1", "-D 1 --write_with_imm"] {
+    for line in ["-n 1000", "-D 1", "-D 1 --write_with_imm", "-D 1 -C"] {
         let wanted = "--percentiles=50,99,100";
         let (report, [server, client]) = report(WRITE_LAT, line, wanted);
         let shown = percentiles(&client);
