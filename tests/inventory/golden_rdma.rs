@@ -1,7 +1,7 @@
 //! Recorded screens of iproute2's `rdma`. What each screen says is put into a
 //! kernel, which our `rdma` is then asked about: it has to print the screen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ironverbs::inventory::{Report, System, rdma};
 use verbs_sys::nldev::Command;
@@ -16,8 +16,9 @@ use crate::state::{Fields, field, objects};
 fn golden_rdma_screens_are_printed_again() {
     let records = records("rdma");
     let known = known_devices(&records);
+    let mut hosts = Hosts::default();
     for record in &records {
-        let report = run(record, &known);
+        let report = run(record, &known, &mut hosts);
         assert_eq!(report.stdout, record.stdout, "{} stdout", record.file);
         assert_eq!(report.stderr, record.stderr, "{} stderr", record.file);
         assert_eq!(report.code, record.code, "{} exit code", record.file);
@@ -57,7 +58,29 @@ fn add_devices(devices: &mut Devices, objects: &[Fields]) {
     }
 }
 
-fn run(record: &Record, known: &Devices) -> Report {
+/// Hosts by their devices: names, and which of them are RNICs.
+#[derive(Default)]
+struct Hosts(HashMap<Vec<(String, bool)>, Host>);
+
+impl Hosts {
+    fn with(&mut self, devices: &Devices) -> &Host {
+        let names = devices.iter().map(|(name, device)| {
+            let is_rnic = field(&device.fields, "node_type") == Some("rnic");
+            (name.clone(), is_rnic)
+        });
+        let names: Vec<(String, bool)> = names.collect();
+        self.0.entry(names.clone()).or_insert_with(|| {
+            let host = Host::new();
+            for (index, (name, is_rnic)) in names.iter().enumerate() {
+                let node_type = if *is_rnic { "4: RNIC" } else { "1: CA" };
+                host.add_device(index, name, 1, node_type);
+            }
+            host
+        })
+    }
+}
+
+fn run(record: &Record, known: &Devices, hosts: &mut Hosts) -> Report {
     let command = record.command();
     let shown = match record.stdout.starts_with("Usage: ") {
         true => Vec::new(),
@@ -95,11 +118,7 @@ fn run(record: &Record, known: &Devices) -> Report {
             },
         );
     }
-    let host = Host::new();
-    for (index, (name, device)) in devices.iter().enumerate() {
-        let is_rnic = field(&device.fields, "node_type") == Some("rnic");
-        host.add_device(index, name, 1, if is_rnic { "4: RNIC" } else { "1: CA" });
-    }
+    let host = hosts.with(&devices);
     for fields in &shown {
         if let (Some(pid), Some(comm)) = (field(fields, "pid"), field(fields, "comm")) {
             host.add_process(pid.parse().unwrap(), comm);

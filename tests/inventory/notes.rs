@@ -161,6 +161,30 @@ fn a_userspace_device_that_is_named_says_why_it_cannot_be_opened() {
     );
 }
 
+#[test]
+fn the_reason_is_given_once() {
+    let host = with_device();
+    host.set("sys/class/infiniband_verbs/uverbs0/dev", "231:192\n");
+    let system = System {
+        open: Box::new(|name| {
+            Err(VerbsError::Unusable {
+                device: name.to_owned(),
+                reason: "its node is another device's".to_owned(),
+                errno: nix::libc::ENODEV,
+            })
+        }),
+        userspace: Ok(Vec::new()),
+        ..system(&host)
+    };
+    let report = run(ibv_devinfo, "-d rxe0", &system);
+    assert_eq!(report.code, 1);
+    let lines: Vec<&str> = report.stderr.lines().collect();
+    let ["Failed to open device", reason] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert!(reason.contains("it is 1:3, expected 231:192"), "{reason}");
+}
+
 /// The note of `ibv_devices` on rxe0, and whether the device is listed.
 fn note(host: &Host) -> (String, bool) {
     let report = run(ibv_devices, "", &system(host));

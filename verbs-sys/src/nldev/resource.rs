@@ -85,7 +85,7 @@ impl Table {
             Self::Mr => &[RES_MRLEN],
             Self::Pd => &[RES_USECNT],
             Self::Ctx => &[RES_CTXN],
-            Self::Srq => &[RES_SRQN, RES_QP],
+            Self::Srq => &[RES_SRQN],
         }
     }
 }
@@ -203,7 +203,7 @@ impl Object {
             }
         }
         let qps = match table {
-            Table::Srq => qp_ranges(attributes)?,
+            Table::Srq if attributes.bytes(RES_QP).is_some() => qp_ranges(attributes)?,
             _ => Vec::new(),
         };
         Ok(Self {

@@ -56,6 +56,8 @@ struct Shown<'a> {
     name: &'a str,
     /// What is behind the name on the first line.
     mark: &'static str,
+    /// Whether the list's notes say what is wrong with it.
+    explained: bool,
     node_type: Option<NodeType>,
     board_id: Option<String>,
 }
@@ -172,7 +174,7 @@ fn show(mut report: Report, wanted: &Wanted, system: &System<'_>) -> Report {
     let mut code = 0;
     if let Some(name) = &wanted.device {
         if let Some(device) = listing.listed.iter().find(|device| device.name() == name) {
-            code = show_kernel(&mut report, device, wanted, system);
+            code = show_kernel(&mut report, &listing, device, wanted, system);
         } else if let Some(device) = userspace.iter().find(|d| d.device.name() == name) {
             code = show_userspace(&mut report, device, wanted);
         } else {
@@ -185,7 +187,7 @@ fn show(mut report: Report, wanted: &Wanted, system: &System<'_>) -> Report {
         return report.exit(code);
     }
     for device in &listing.listed {
-        code |= show_kernel(&mut report, device, wanted, system);
+        code |= show_kernel(&mut report, &listing, device, wanted, system);
     }
     if listing.is_empty() && !userspace.is_empty() {
         for device in userspace {
@@ -204,13 +206,16 @@ fn show(mut report: Report, wanted: &Wanted, system: &System<'_>) -> Report {
 
 fn show_kernel(
     report: &mut Report,
+    listing: &Listing,
     device: &KernelDevice,
     wanted: &Wanted,
     system: &System<'_>,
 ) -> u8 {
+    let mut explained = listing.problems.iter().map(|(name, _)| name);
     let shown = Shown {
         name: device.name(),
         mark: "",
+        explained: explained.any(|name| name == device.name()),
         node_type: device.node_type(),
         board_id: device.sysfs.board_id().ok().flatten(),
     };
@@ -222,6 +227,7 @@ fn show_userspace(report: &mut Report, device: &UserspaceDevice, wanted: &Wanted
     let shown = Shown {
         name: device.device.name(),
         mark: " (userspace)",
+        explained: false,
         node_type: Some(NodeType::Ca),
         board_id: None,
     };
@@ -235,19 +241,18 @@ fn show_opened(
     opened: Result<Arc<dyn Context>, VerbsError>,
     wanted: &Wanted,
 ) -> u8 {
-    let mut refuse = |text: &str, error: &VerbsError, code| {
-        report.err(format_args!("{text}"));
-        report.err(format_args!("{}: {error}", shown.name));
-        code
-    };
     let context = match opened {
         Ok(context) => context,
-        Err(error) => return refuse("Failed to open device", &error, CANNOT_OPEN),
+        Err(error) => {
+            refuse(report, shown, "Failed to open device", &error);
+            return CANNOT_OPEN;
+        }
     };
     let attributes = match context.query_device() {
         Ok(attributes) => attributes,
         Err(error) => {
-            return refuse("Failed to query device props", &error, CANNOT_QUERY_DEVICE);
+            refuse(report, shown, "Failed to query device props", &error);
+            return CANNOT_QUERY_DEVICE;
         }
     };
     if wanted.port > attributes.phys_port_cnt {
@@ -266,8 +271,8 @@ fn show_opened(
         let port = match queried {
             Ok(port) => port,
             Err(error) => {
-                report.err(format_args!("Failed to query port {number} props"));
-                report.err(format_args!("{}: {error}", shown.name));
+                let text = format!("Failed to query port {number} props");
+                refuse(report, shown, &text, &error);
                 return error.errno() as u8;
             }
         };
@@ -282,6 +287,16 @@ fn show_opened(
         report.out(format_args!(""));
     }
     0
+}
+
+/// Says what the original says, then the reason, unless the notes have it.
+fn refuse(report: &mut Report, shown: &Shown<'_>, text: &str, error: &VerbsError) {
+    report.err(format_args!("{text}"));
+    match error {
+        VerbsError::Unusable { .. } if shown.explained => {}
+        VerbsError::Unusable { .. } => report.err(format_args!("{error}")),
+        _ => report.err(format_args!("{}: {error}", shown.name)),
+    }
 }
 
 /// `enum ibv_transport_type`, which follows from the node's type.
