@@ -36,10 +36,12 @@ type Devices = BTreeMap<String, Device>;
 
 /// The devices of the first list of all, which are there in every record.
 fn known_devices(records: &[Record]) -> Devices {
-    let first = records.iter().find(|record| record.command() == ["dev"]);
     let mut devices = Devices::new();
-    add_devices(&mut devices, &objects(&first.unwrap().stdout));
-    assert!(!devices.is_empty());
+    let first = records.iter().find(|record| record.command() == ["dev"]);
+    if let Some(first) = first {
+        add_devices(&mut devices, &objects(&first.stdout));
+        assert!(!devices.is_empty(), "{}", first.file);
+    }
     devices
 }
 

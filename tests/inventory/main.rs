@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod capabilities;
+mod commands;
 mod golden_rdma;
 mod golden_verbs;
 mod host;
