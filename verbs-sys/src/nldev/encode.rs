@@ -45,12 +45,8 @@ pub enum Command {
     ResPdGet = 14,
     /// Which character device belongs to a device.
     GetCharDev = 15,
-    /// Change counters.
-    StatSet = 16,
     /// Counters.
     StatGet = 17,
-    /// Unbind a counter.
-    StatDel = 18,
     /// Queue pairs as the driver holds them.
     ResQpGetRaw = 19,
     /// Completion queues as the driver holds them.
