@@ -11,7 +11,7 @@ run_in_time() {
 
 # One case: our command prints what the stock one does, line by line, and ends with
 # the same exit code. Standard error is ours to use, for userspace devices and such.
-# same NAME PROGRAM ARGUMENT...
+# same NAME PROGRAM ARGUMENT... A sed script in $mask is applied to both first.
 same() {
     local name=$1 program=$2
     shift 2
@@ -20,8 +20,9 @@ same() {
     start=$(now)
     run_in_time "$log.stock" "$log.stock-errors" "/usr/bin/$program" "$@" || stock_exit=$?
     run_in_time "$log.ours" "$log.errors" "$ours/$program" "$@" || our_exit=$?
+    sed -i "${mask:-}" "$log.stock" "$log.ours"
     if ! diff "$log.stock" "$log.ours" >"$log.diff"; then
-        problem="lines differ ('<' is stock)"
+        problem="lines differ ('-' is stock)"
     elif [ "$our_exit" != "$stock_exit" ]; then
         problem="exit codes differ"
     fi

@@ -27,13 +27,13 @@ await_listener() {
 is_ours() { [ "$1" = ours ] && [ -z "$stock" ]; }
 
 # Whether stock failed to measure the CPU's clock, as it does on a busy machine: it
-# gives up, or all its times are infinite. Looks at the output of the ends that are
+# gives up, or all its times are infinite and its rates 0. Looks at the output of the ends that are
 # stock's: clock_upset SERVER_END CLIENT_END.
 clock_upset() {
     local outputs=()
     is_ours "$1" || outputs+=("$log.server")
     is_ours "$2" || outputs+=("$log.client")
-    [ ${#outputs[@]} -gt 0 ] && grep -q -s -w -E "Can't produce a report|inf" "${outputs[@]}"
+    [ ${#outputs[@]} -gt 0 ] && grep -q -s -w -E "Can't produce a report|inf|0\.00 +0\.00 +0\.000000" "${outputs[@]}"
 }
 
 # Runs both ends once: one_run SERVER_END CLIENT_END TOOL OPTION... Leaves exit codes
