@@ -33,7 +33,7 @@ clock_upset() {
     local outputs=()
     is_ours "$1" || outputs+=("$log.server")
     is_ours "$2" || outputs+=("$log.client")
-    [ ${#outputs[@]} -gt 0 ] && grep -q -s -w -E "Can't produce a report|inf|0\.00 +0\.00 +0\.000000" "${outputs[@]}"
+    [ ${#outputs[@]} -gt 0 ] && grep -q -s -w -E "Can't produce a report|inf|0\.00[[:space:]]+0\.00[[:space:]]+0\.000000" "${outputs[@]}"
 }
 
 # Runs both ends once: one_run SERVER_END CLIENT_END TOOL OPTION... Leaves exit codes
