@@ -211,8 +211,8 @@ pub trait CmId: Send {
     fn route(&self) -> CmResult<CmRoute>;
 
     /// What the queue pair needs to go to `state` (`rdma_init_qp_attr(3)`).
-    /// Without [`QpAttributes::state`] there is nothing to do: on iWARP the
-    /// kernel moves the queue pair.
+    /// Without [`QpAttributes::state`], and for RTR without a path, there is
+    /// nothing to do: on iWARP the kernel moves the queue pair.
     ///
     /// # Errors
     /// When the connection isn't that far.

@@ -142,7 +142,10 @@ fn follow(
     change: impl FnOnce(&mut QpAttributes),
 ) -> CmResult<()> {
     let mut attributes = id.qp_attributes(state)?;
-    if attributes.state.is_none() {
+    // iWARP: ready to receive without a path, and no word of sending. The
+    // kernel moves the queue pair when it accepts.
+    let by_kernel = state == QpState::Rtr && attributes.av.is_none();
+    if by_kernel || attributes.state.is_none() {
         return Ok(());
     }
     change(&mut attributes);

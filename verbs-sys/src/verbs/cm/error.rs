@@ -150,9 +150,9 @@ pub enum CmError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The queue pair can't be moved on.
-    #[error("the queue pair can't follow the connection manager: {0}")]
-    QueuePair(#[from] VerbsError),
+    /// A verb failed, such as moving the queue pair on.
+    #[error(transparent)]
+    Verb(#[from] VerbsError),
 }
 
 impl CmError {
