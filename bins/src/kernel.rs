@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::device::Provider;
+use verbs_sys::cm::{CmResult, ConnectionManager};
 use verbs_sys::kernel::{self, KernelDevice};
+use verbs_sys::ucma::Ucma;
 use verbs_sys::{Context, Device, Result, VerbsError};
 
 /// Every device that sysfs shows.
@@ -23,6 +25,14 @@ impl Provider for Kernel {
             return Ok(None);
         }
         Ok(kernel::device_for(local)?.map(|device| boxed(device, None)))
+    }
+
+    fn connection_manager(&self) -> CmResult<Option<Arc<dyn ConnectionManager>>> {
+        // Without devices it would be of no use, and may not be there.
+        if kernel::devices()?.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Ucma::open()?)))
     }
 }
 
