@@ -146,3 +146,6 @@ impl Device for KernelDevice {
         Err(self.unusable(reason, libc::EOPNOTSUPP))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ pub(crate) struct Core {
 
 /// An open device whose queues the driver `D` serves.
 pub(crate) struct KernelContext<D> {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     driver: PhantomData<D>,
 }
 

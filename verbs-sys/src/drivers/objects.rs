@@ -309,12 +309,24 @@ impl QpHandle {
         }
     }
 
-    /// Joins a multicast group, or leaves it.
+    /// Joins a multicast group, once, or leaves it.
     pub(crate) fn multicast(&mut self, group: Gid, attach: bool) -> Result<()> {
+        let attached = self.groups.contains(&group);
+        let odd = |expected: &str| VerbsError::InvalidArgument {
+            what: "multicast group",
+            seen: group.to_string(),
+            expected: expected.to_owned(),
+        };
+        match attach {
+            true if !group.is_multicast() => return Err(odd("a multicast GID")),
+            true if attached => return Ok(()),
+            false if !attached => return Err(odd("one that the queue pair is attached to")),
+            _ => {}
+        }
         self.core().uverbs.multicast(self.handle, group, attach)?;
-        self.groups.retain(|other| *other != group);
-        if attach {
-            self.groups.push(group);
+        match attach {
+            true => self.groups.push(group),
+            false => self.groups.retain(|other| *other != group),
         }
         Ok(())
     }

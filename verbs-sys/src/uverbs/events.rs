@@ -38,7 +38,7 @@ impl Uverbs {
 pub(crate) struct CompletionEvents(OwnedFd);
 
 impl CompletionEvents {
-    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
         set_nonblocking(&fd)?;
         Ok(Self(fd))
     }

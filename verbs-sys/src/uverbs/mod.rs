@@ -19,6 +19,8 @@ pub(crate) mod objects;
 pub(crate) mod qp;
 pub(crate) mod query;
 pub(crate) mod queues;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::fmt::Display;
 use std::io;
@@ -35,9 +37,9 @@ use crate::uapi::user_verbs::{
 };
 use crate::{Result, VerbsError};
 
-/// `sizeof(struct ib_uverbs_send_wr)`: the least that a doorbell may give as
-/// the size of the work requests that it doesn't have.
-const SEND_WR_SIZE: u32 = 56;
+/// The size of the work requests that a doorbell doesn't have. The kernel wants
+/// at least that of `ib_uverbs_send_wr`, 56; this is what rdma-core gives.
+const SEND_WR_SIZE: u32 = 128;
 
 /// An open context of a device (`struct ib_uverbs_file` of the kernel).
 pub(crate) struct Uverbs {

@@ -95,8 +95,13 @@ impl Uverbs {
                     new.cap.max_recv_wr,
                     new.cap.max_recv_sge
                 ),
-                expected: "at most the device's max_qp_wr and max_sge, and fewer inline bytes"
-                    .to_owned(),
+                expected: self.limits(|device| {
+                    format!(
+                        "at most {} requests of {} entries, and no more inline bytes than the \
+                         driver has",
+                        device.max_qp_wr, device.max_sge
+                    )
+                }),
             },
             Some(libc::EOPNOTSUPP) => VerbsError::Unsupported {
                 what: match new.qp_type {

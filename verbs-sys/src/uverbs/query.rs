@@ -54,6 +54,14 @@ impl Uverbs {
             .map_err(|error| failed("query the device", error))
     }
 
+    /// Limits of the device in the words of a message.
+    pub(super) fn limits(&self, words: impl FnOnce(&DeviceAttributes) -> String) -> String {
+        match self.query_device() {
+            Ok(device) => words(&device),
+            Err(error) => format!("what the device allows ({error})"),
+        }
+    }
+
     /// State and limits of a port.
     ///
     /// # Errors
@@ -128,6 +136,9 @@ impl Uverbs {
     /// # Errors
     /// When the kernel refuses, or answers oddly.
     pub(crate) fn query_gid_table(&self, capacity: usize) -> Result<Vec<GidEntry>> {
+        if capacity == 0 {
+            return Ok(Vec::new());
+        }
         let mut entries = vec![RawGidEntry::default(); capacity];
         let mut count = 0_u64;
         let queried = self.by_attributes(

@@ -99,7 +99,7 @@ impl Uverbs {
             Some(libc::EINVAL) => VerbsError::InvalidArgument {
                 what: "completion queue depth",
                 seen: new.depth.to_string(),
-                expected: "at least 1 and at most the device's max_cqe".to_owned(),
+                expected: self.limits(|device| format!("1 to {}", device.max_cqe)),
             },
             _ => failed("make a completion queue", error),
         })
@@ -180,7 +180,12 @@ impl Uverbs {
             Some(libc::EINVAL) => VerbsError::InvalidArgument {
                 what: "shared receive queue size",
                 seen: format!("{} requests of {} entries", new.max_wr, new.max_sge),
-                expected: "at most the device's max_srq_wr and max_srq_sge".to_owned(),
+                expected: self.limits(|device| {
+                    format!(
+                        "at most {} requests of {} entries",
+                        device.max_srq_wr, device.max_srq_sge
+                    )
+                }),
             },
             _ => failed("make a shared receive queue", error),
         })

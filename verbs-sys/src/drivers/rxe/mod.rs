@@ -90,3 +90,6 @@ impl Driver for Rxe {
         Ok(Box::new(RxeAddressHandle::new(domain, av)?))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ impl Ring {
         Self::new(memory, least).map_err(|error| failed("map a queue of rxe", error))
     }
 
-    fn new(memory: Buffer, least: usize) -> std::io::Result<Self> {
+    pub(super) fn new(memory: Buffer, least: usize) -> std::io::Result<Self> {
         let head = |offset| {
             memory.load_u32(offset).ok_or_else(|| {
                 odd(

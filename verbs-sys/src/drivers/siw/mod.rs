@@ -84,3 +84,6 @@ impl Driver for Siw {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
