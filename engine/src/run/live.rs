@@ -2,11 +2,11 @@
 //! script takes them for rows. They come from the watchdog's looks, so that the
 //! loops have nothing to do for them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::options::Params;
 use crate::screen::{ErrorStream, ScreenError};
-use crate::stats::Volume;
+use crate::stats::{Moment, Volume};
 use crate::words::Tool;
 
 /// Shows the messages of the last interval.
@@ -17,9 +17,9 @@ pub(crate) struct Live {
     gbits: bool,
     /// Bytes of a message.
     size: u64,
-    began: Instant,
+    began: Moment,
     /// When the last line was shown, and the messages until then.
-    last: Instant,
+    last: Moment,
     shown: u64,
 }
 
@@ -27,7 +27,7 @@ impl Live {
     /// `None` unless the user wants such lines.
     pub(crate) fn new(params: &Params, stream: ErrorStream) -> Option<Self> {
         let every = params.report.interval?;
-        let now = Instant::now();
+        let now = Moment::now();
         Some(Self {
             tool: params.tool,
             stream,
@@ -46,17 +46,17 @@ impl Live {
     }
 
     /// The run begins.
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(super) fn start(&mut self, now: Moment) {
         (self.began, self.last, self.shown) = (now, now, 0);
     }
 
     /// So many messages have gone through since the run began.
-    pub(super) fn look(&mut self, now: Instant, messages: u64) -> Result<(), ScreenError> {
-        let passed = now.duration_since(self.last);
+    pub(super) fn look(&mut self, now: Moment, messages: u64) -> Result<(), ScreenError> {
+        let passed = now - self.last;
         if passed < self.every {
             return Ok(());
         }
-        let text = self.line(now.duration_since(self.began), passed, messages);
+        let text = self.line(now - self.began, passed, messages);
         self.last = now;
         self.shown = messages;
         self.stream.write(&text)
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_line_comes_when_its_time_has_come() {
         let mut live = live(WRITE_BW, "--interval=1").unwrap();
-        let start = Instant::now();
+        let start = Moment::now();
         live.start(start);
         live.look(start + Duration::from_millis(900), 5).unwrap();
         assert_eq!(live.shown, 0);

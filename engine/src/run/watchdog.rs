@@ -1,12 +1,13 @@
 //! What keeps a loop from spinning for ever: it looks now and then whether the
 //! peer is still there, whether anything moves, and whether the user wants an end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::error::RunError;
 use super::live::Live;
 use crate::exchange::Presence;
 use crate::interrupt::Interrupt;
+use crate::stats::Moment;
 
 /// The clock is looked at every so many turns of a loop: a turn may take a
 /// hundred nanoseconds, or a millisecond when messages are large.
@@ -25,10 +26,10 @@ pub(crate) struct Watchdog {
     /// a peer that is done first closes while its last message is on its way.
     grace: Duration,
     turns: u32,
-    looked: Instant,
+    looked: Moment,
     seen: u64,
-    moved: Instant,
-    closed: Option<Instant>,
+    moved: Moment,
+    closed: Option<Moment>,
     /// Is told what the looks see.
     live: Option<Live>,
 }
@@ -42,9 +43,9 @@ impl Watchdog {
             patience,
             grace: Duration::ZERO,
             turns: 0,
-            looked: Instant::now(),
+            looked: Moment::now(),
             seen: 0,
-            moved: Instant::now(),
+            moved: Moment::now(),
             closed: None,
             live: None,
         }
@@ -71,7 +72,7 @@ impl Watchdog {
 
     /// A run begins.
     pub(crate) fn start(&mut self) {
-        self.moved = Instant::now();
+        self.moved = Moment::now();
         self.seen = 0;
         if let Some(live) = &mut self.live {
             live.start(self.moved);
@@ -91,8 +92,8 @@ impl Watchdog {
             return Ok(());
         }
         self.turns = 0;
-        let now = Instant::now();
-        if now.duration_since(self.looked) < LOOK_EVERY {
+        let now = Moment::now();
+        if now - self.looked < LOOK_EVERY {
             return Ok(());
         }
         self.looked = now;
@@ -100,7 +101,7 @@ impl Watchdog {
     }
 
     #[cold]
-    fn look(&mut self, now: Instant, progress: u64) -> Result<(), RunError> {
+    fn look(&mut self, now: Moment, progress: u64) -> Result<(), RunError> {
         if self.interrupt.requested() {
             return Err(RunError::Interrupted);
         }
@@ -108,7 +109,7 @@ impl Watchdog {
             self.closed = Some(now);
         }
         if let Some(closed) = self.closed
-            && now.duration_since(closed) >= self.grace
+            && now - closed >= self.grace
         {
             return Err(RunError::PeerGone);
         }
@@ -119,7 +120,7 @@ impl Watchdog {
         if let Some(live) = &mut self.live {
             live.look(now, progress)?;
         }
-        let waited = now.duration_since(self.moved);
+        let waited = now - self.moved;
         if waited > self.patience {
             return Err(RunError::Stalled { waited });
         }
@@ -133,6 +134,7 @@ mod tests {
 
     use super::*;
     use std::os::unix::net::UnixStream;
+    use std::time::Instant;
 
     const PATIENCE: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,5 @@
-//! Cycles for `-C`: the only output that shows them.
+//! Cycles: for `-C`, the only output that shows them, and for the clock where
+//! the system's is dear.
 
 use std::time::{Duration, Instant};
 
@@ -35,11 +36,18 @@ impl CycleRate {
     pub fn cycles(self, nanoseconds: u64) -> u64 {
         (nanoseconds as f64 * self.per_nanosecond).round() as u64
     }
+
+    /// The nanoseconds that a number of cycles takes.
+    #[inline]
+    pub fn nanoseconds(self, cycles: u64) -> u64 {
+        (cycles as f64 / self.per_nanosecond) as u64
+    }
 }
 
 /// The time stamp counter.
 #[cfg(target_arch = "x86_64")]
-fn counter() -> Option<u64> {
+#[inline]
+pub(super) fn counter() -> Option<u64> {
     // SAFETY: RDTSC reads a register and touches no memory. Every x86-64
     // processor has it; a kernel that forbids it to processes (prctl
     // PR_SET_TSC) is not one that runs us.
@@ -48,7 +56,7 @@ fn counter() -> Option<u64> {
 
 /// No counter is read on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
-fn counter() -> Option<u64> {
+pub(super) fn counter() -> Option<u64> {
     None
 }
 
@@ -60,6 +68,7 @@ mod tests {
     fn converts_with_the_rate() {
         assert_eq!(CycleRate::from_ghz(2.1).cycles(1000), 2100);
         assert_eq!(CycleRate::from_ghz(0.5).cycles(3), 2);
+        assert_eq!(CycleRate::from_ghz(2.5).nanoseconds(1000), 400);
         assert_eq!(CycleRate::from_ghz(1.0).cycles(7), 7);
         // 57 hours have more than 2^32 cycles by far.
         let hours = 205_200 * 1_000_000_000;

@@ -15,7 +15,7 @@ mod repeats;
 mod steadiness;
 
 pub use bandwidth::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
-pub use clock::Clock;
+pub use clock::{Clock, Moment};
 pub use cpu::{CpuTimes, CpuTimesError};
 pub use cycles::CycleRate;
 pub use distribution::Distribution;
