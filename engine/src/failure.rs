@@ -166,6 +166,14 @@ pub enum Failure {
         /// In which loop.
         run_loop: RunLoop,
     },
+    /// The same, and the device has something to say to it.
+    #[error("{failure}; {trouble}")]
+    Troubled {
+        /// What happened.
+        failure: Box<Self>,
+        /// What is wrong with the device.
+        trouble: String,
+    },
     /// The results are below what the user demanded (`-w`, `-y`).
     #[error("the test ran, but its result is below the limit you gave")]
     BelowLimit {
@@ -233,6 +241,7 @@ impl Failure {
             Self::Run { error, run_loop } => {
                 format!("{}{}", error.stock_text(), run_tail(tool, *run_loop))
             }
+            Self::Troubled { failure, .. } => failure.stock_text(tool),
             Self::BelowLimit { stock } => (*stock).to_owned(),
             Self::Unsupported(_)
             | Self::WrongData(_)
@@ -250,6 +259,7 @@ impl Failure {
         match self {
             Self::Interrupted => EXIT_INTERRUPTED,
             Self::Run { .. } => run_exit_code(tool),
+            Self::Troubled { failure, .. } => failure.exit_code(tool),
             Self::Refused { resolved, .. } => match resolved.outcome {
                 Outcome::Exit { code, .. } => code,
                 Outcome::Run(_) => EXIT_FAILURE,
@@ -375,6 +385,23 @@ mod tests {
                 format!(" Failed to complete {name} function successfully\n")
             );
         }
+    }
+
+    #[test]
+    fn a_trouble_is_added_to_what_happened() {
+        let failure = Failure::Run {
+            error: RunError::PeerGone,
+            run_loop: RunLoop::Sender,
+        };
+        let text = failure.to_string();
+        let stock = failure.stock_text(SEND_BW);
+        let troubled = Failure::Troubled {
+            failure: Box::new(failure),
+            trouble: "port 1 is down".to_owned(),
+        };
+        assert_eq!(troubled.to_string(), format!("{text}; port 1 is down"));
+        assert_eq!(troubled.stock_text(SEND_BW), stock);
+        assert_eq!(troubled.exit_code(SEND_BW), 17);
     }
 
     #[test]

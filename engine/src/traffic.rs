@@ -396,9 +396,17 @@ impl<'a> Test<'a> {
 
     /// A failure of this end's loop.
     fn failed(&self, error: RunError) -> Failure {
-        Failure::Run {
+        let failure = Failure::Run {
             error,
             run_loop: self.run_loop(),
+        };
+        // A peer that is gone says more about itself.
+        match self.adapter.context.trouble() {
+            Some(trouble) if !failure.is_loss_of_peer() => Failure::Troubled {
+                failure: Box::new(failure),
+                trouble,
+            },
+            _ => failure,
         }
     }
 }

@@ -162,11 +162,13 @@ fn usable_port(context: &dyn Context, params: &Params) -> Result<PortAttributes,
         let problem = DeviceProblem::PortNotActive(number, port.state as u8);
         return Err(refused(
             refuse(params.tool, &problem),
-            format!(
-                "port {number} of {} is {:?}, it has to be active; bring the link up",
-                context.device_name(),
-                port.state
-            ),
+            context.trouble().unwrap_or_else(|| {
+                format!(
+                    "port {number} of {} is {:?}, it has to be active; bring the link up",
+                    context.device_name(),
+                    port.state
+                )
+            }),
         ));
     }
     Ok(port)

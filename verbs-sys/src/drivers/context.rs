@@ -21,8 +21,8 @@ use crate::uverbs::queues::{NewCq, NewSrq};
 use crate::{
     AccessFlags, AddressHandle, AddressVector, AsyncEvent, CompletionChannel, CompletionQueue,
     Context, CqInit, DeviceAttributes, EventKind, EventSource, GidEntry, MemoryRegion,
-    MemoryWindow, PortAttributes, ProtectionDomain, QpInit, QueuePair, Result, SharedReceiveQueue,
-    SrqInit, VerbsError, XrcDomain,
+    MemoryWindow, PortAttributes, PortState, ProtectionDomain, QpInit, QueuePair, Result,
+    SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
 };
 
 /// What the objects of a context share.
@@ -312,6 +312,29 @@ impl<D: Driver> Context for KernelContext<D> {
 
     /// The kernel works by itself.
     fn progress(&self) {}
+
+    fn trouble(&self) -> Option<String> {
+        let device = &self.core.device;
+        let name = device.name();
+        if !device.dir().exists() {
+            return Some(format!(
+                "{name} has been removed (`rdma link` shows what is left)"
+            ));
+        }
+        device.ports().unwrap_or_default().iter().find_map(|port| {
+            let number = port.number();
+            let state = self.query_port(number).ok()?.state;
+            if state == PortState::Active {
+                return None;
+            }
+            let netdev = device.netdev(port).ok().flatten();
+            let advice = match netdev {
+                Some(netdev) => format!("bring its interface up: ip link set {netdev} up"),
+                None => "bring its link up".to_owned(),
+            };
+            Some(format!("port {number} of {name} is {state:?}; {advice}"))
+        })
+    }
 
     fn async_fd(&self) -> BorrowedFd<'_> {
         self.core.uverbs.async_fd()

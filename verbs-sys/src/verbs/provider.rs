@@ -173,6 +173,12 @@ pub trait Context: Send + Sync {
     /// itself at once, rather than after noticing; others do nothing.
     fn stop_polling(&self) {}
 
+    /// What is wrong with the device or its ports, as far as can be told
+    /// without harm: why requests fail that were good. `None` when nothing is.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// Readable when [`Self::next_async_event`] has something to tell.
     fn async_fd(&self) -> BorrowedFd<'_>;
 

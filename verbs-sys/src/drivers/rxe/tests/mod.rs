@@ -81,7 +81,9 @@ struct Rig {
     events: std::io::PipeWriter,
     /// Number that address handles get; 0 for a kernel that has none.
     ah_num: Arc<Mutex<u32>>,
-    _sysfs: tempfile::TempDir,
+    sysfs: tempfile::TempDir,
+    /// State of the port.
+    state: Arc<Mutex<u8>>,
 }
 
 /// The number by which [`Rig::asked`] lists a method.
@@ -118,6 +120,8 @@ impl Rig {
             <(Arc<Mutex<u32>>, Arc<Mutex<Vec<u32>>>, Arc<Mutex<u32>>)>::default();
         let sizes = [&cq, &sq, &rq, &srq].map(|queue| queue.len() as u32);
         let (list, number) = (Arc::clone(&asked), Arc::clone(&ah_num));
+        let state = Arc::new(Mutex::new(4));
+        let port = Arc::clone(&state);
         let doorbells = Arc::clone(&rung);
         let maps = [CQ, SQ, RQ, SRQ]
             .into_iter()
@@ -128,7 +132,7 @@ impl Rig {
             ioctl: Box::new(move |ours| {
                 let asked = invoked(ours).map_or(code(ours.method), |(number, _)| number);
                 list.lock().unwrap().push(asked);
-                execute(ours, sizes, *number.lock().unwrap())
+                execute(ours, sizes, *number.lock().unwrap(), *port.lock().unwrap())
             }),
             write: Box::new(move |write| {
                 assert_eq!(write.number, command::POST_SEND);
@@ -149,7 +153,8 @@ impl Rig {
             asked,
             events,
             ah_num,
-            _sysfs: root,
+            sysfs: root,
+            state,
         }
     }
 
@@ -206,7 +211,12 @@ fn init(qp_type: QpType, cq: &dyn CompletionQueue) -> QpInit<'_> {
 }
 
 /// Answers as rxe does.
-fn execute(ours: &mut Ioctl<'_, '_>, sizes: [u32; 4], ah_num: u32) -> std::io::Result<()> {
+fn execute(
+    ours: &mut Ioctl<'_, '_>,
+    sizes: [u32; 4],
+    ah_num: u32,
+    state: u8,
+) -> std::io::Result<()> {
     let info = |offset, size| MmInfo {
         offset,
         size,
@@ -219,7 +229,7 @@ fn execute(ours: &mut Ioctl<'_, '_>, sizes: [u32; 4], ah_num: u32) -> std::io::R
                 legacy: QueryPortResp {
                     max_msg_sz: MAX_MESSAGE,
                     gid_tbl_len: 4,
-                    state: 4,
+                    state,
                     max_mtu: 5,
                     active_mtu: 5,
                     ..QueryPortResp::default()

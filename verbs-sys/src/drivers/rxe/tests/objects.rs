@@ -270,6 +270,18 @@ fn pkeys_are_read_from_sysfs() {
 }
 
 #[test]
+fn trouble_is_named() {
+    let rig = Rig::new();
+    assert_eq!(rig.context.trouble(), None);
+    *rig.state.lock().unwrap() = 1;
+    let trouble = rig.context.trouble().unwrap();
+    assert!(trouble.contains("port 1 of rxe_t is Down"), "{trouble}");
+    std::fs::remove_dir_all(rig.sysfs.path()).unwrap();
+    let trouble = rig.context.trouble().unwrap();
+    assert!(trouble.contains("rxe_t has been removed"), "{trouble}");
+}
+
+#[test]
 fn asynchronous_events_name_their_object() {
     use crate::uapi::user_verbs::AsyncEventDesc;
     use crate::{AsyncEvent, EventKind, EventSource};
