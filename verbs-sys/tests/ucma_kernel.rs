@@ -241,6 +241,12 @@ fn addresses_that_cannot_be_used_are_named() {
     let second = manager.listen(PortSpace::Tcp, to, 1);
     let error = second.err().unwrap();
     assert!(matches!(error, CmError::AddressInUse { .. }), "{error}");
+    let any: SocketAddr = match ip {
+        IpAddr::V4(_) => "0.0.0.0:20007".parse().unwrap(),
+        IpAddr::V6(_) => "[::]:20007".parse().unwrap(),
+    };
+    let error = manager.listen(PortSpace::Tcp, any, 1).err().unwrap();
+    assert!(matches!(error, CmError::AddressInUse { .. }), "{error}");
     let foreign = "192.0.2.77:20007".parse().unwrap();
     let error = manager.listen(PortSpace::Tcp, foreign, 1).err().unwrap();
     assert!(

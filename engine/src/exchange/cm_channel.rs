@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use verbs_sys::{
 
 use super::channel::{Channel, KeyDialect, Timeouts};
 use super::error::ExchangeError;
+use super::presence::End;
 use super::step::{Direction, Step};
 use crate::interrupt::Interrupt;
 
@@ -49,7 +49,7 @@ const PROBE: u64 = 2 << 32;
 /// that the peer has ended it.
 pub struct CmConnection {
     id: Mutex<Box<dyn CmId>>,
-    ended: AtomicBool,
+    end: Mutex<Option<End>>,
 }
 
 impl CmConnection {
@@ -58,13 +58,13 @@ impl CmConnection {
     pub fn new(id: Box<dyn CmId>) -> Self {
         Self {
             id: Mutex::new(id),
-            ended: AtomicBool::new(false),
+            end: Mutex::new(None),
         }
     }
 
-    /// Whether the peer, or the device, is gone. Doesn't wait.
+    /// How the connection has ended, if it has. Doesn't wait.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub fn ended(&self) -> Option<End> {
         self.look(&Wait::at_most(Duration::ZERO))
     }
 
@@ -80,30 +80,33 @@ impl CmConnection {
         }
     }
 
-    fn look(&self, wait: &Wait<'_>) -> bool {
-        if self.ended.load(Ordering::Relaxed) {
-            return true;
+    fn look(&self, wait: &Wait<'_>) -> Option<End> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if end.is_none() {
+            *end = self.with_id(|id| next_end(id, wait));
         }
-        let ended = self.with_id(|id| {
-            loop {
-                match id.next_event(wait) {
-                    Ok(event) => match event.kind {
-                        CmEventKind::Disconnected | CmEventKind::DeviceRemoval => return true,
-                        // The peer is ready, or its address has moved: nothing ends.
-                        _ => {}
-                    },
-                    Err(CmError::TimedOut { .. } | CmError::Interrupted) => return false,
-                    Err(_) => return true,
-                }
-            }
-        });
-        self.ended.fetch_or(ended, Ordering::Relaxed);
-        ended
+        *end
     }
 
     fn with_id<T>(&self, run: impl FnOnce(&mut dyn CmId) -> T) -> T {
         let mut id = self.id.lock().unwrap_or_else(PoisonError::into_inner);
         run(&mut **id)
+    }
+}
+
+/// Takes events until one ends the connection or the wait is over.
+fn next_end(id: &mut dyn CmId, wait: &Wait<'_>) -> Option<End> {
+    loop {
+        match id.next_event(wait) {
+            Ok(event) => match event.kind {
+                CmEventKind::Disconnected => return Some(End::Peer),
+                CmEventKind::DeviceRemoval => return Some(End::Device),
+                // The peer is ready, or its address has moved: nothing ends.
+                _ => {}
+            },
+            Err(CmError::TimedOut { .. } | CmError::Interrupted) => return None,
+            Err(_) => return Some(End::Peer),
+        }
     }
 }
 
@@ -292,12 +295,13 @@ impl CmChannel {
             if self.interrupt.requested() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            if self.connection.has_ended() {
+            if let Some(end) = self.connection.ended() {
                 // What came before the end counts.
                 self.poll()?;
-                return match done(self) {
-                    true => Ok(true),
-                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                return match (done(self), end) {
+                    (true, _) => Ok(true),
+                    (false, End::Peer) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    (false, End::Device) => Err(io::Error::other("the RDMA device was removed")),
                 };
             }
             let now = Instant::now();
@@ -474,3 +478,6 @@ impl Channel for CmChannel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,7 @@ pub use error::{ExchangeError, Family};
 pub use key::{KeyForm, KeyRecord, MAX_KEY_LEN, check_gid_types};
 pub use parameters::{BLOCK_LEN, Mismatch, ParameterBlock, SHORT_BLOCK_LEN, TestParameters};
 pub use plan::{Action, PlanInput, Scope, plan};
-pub use presence::Presence;
+pub use presence::{End, Presence};
 pub use session::{Agreement, Host, Negotiation, OUT_READS_LOWERED, Session};
 pub use step::{Direction, ReportField, Stage, Step};
 pub use version::{ANNOUNCED, VERSION_LEN, Version};

@@ -9,6 +9,15 @@ use nix::sys::socket::{MsgFlags, recv};
 
 use super::cm_channel::CmConnection;
 
+/// What has ended a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The peer.
+    Peer,
+    /// Our device, which is gone.
+    Device,
+}
+
 /// Tells of the control connection's end without taking part in the dialogue.
 pub enum Presence {
     /// Over TCP.
@@ -26,19 +35,19 @@ impl Presence {
         Ok(Self::Socket(socket.as_fd().try_clone_to_owned()?))
     }
 
-    /// Whether the peer has closed the connection. Doesn't wait.
+    /// How the connection has ended, if it has. Doesn't wait.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub fn ended(&self) -> Option<End> {
         match self {
             Self::Socket(socket) => {
                 let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
                 match recv(socket.as_raw_fd(), &mut [0], flags) {
                     // Its next message: it is further than we are.
-                    Ok(1..) | Err(Errno::EAGAIN | Errno::EINTR) => false,
-                    Ok(0) | Err(_) => true,
+                    Ok(1..) | Err(Errno::EAGAIN | Errno::EINTR) => None,
+                    Ok(0) | Err(_) => Some(End::Peer),
                 }
             }
-            Self::Manager(connection) => connection.has_ended(),
+            Self::Manager(connection) => connection.ended(),
         }
     }
 }

@@ -88,6 +88,9 @@ pub enum RunError {
          it was stopped or failed, its own screen says why"
     )]
     PeerGone,
+    /// The connection manager says that our device is no more.
+    #[error("the RDMA device was removed during the test: bring it back and start again")]
+    DeviceGone,
     /// Nothing has moved for a long time.
     #[error(
         "no message went through for {}; look at the peer, it may be stopped, and on an \
@@ -169,9 +172,11 @@ impl RunError {
                 " Did not get Message for 120 Seconds, exiting..\n \
                  Total Received={received}, Total Iters Required={expected}\n"
             ),
-            Self::PeerGone | Self::Stalled { .. } | Self::Interrupted | Self::Screen(_) => {
-                String::new()
-            }
+            Self::PeerGone
+            | Self::DeviceGone
+            | Self::Stalled { .. }
+            | Self::Interrupted
+            | Self::Screen(_) => String::new(),
         }
     }
 }

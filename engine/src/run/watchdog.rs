@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::RunError;
 use super::live::Live;
-use crate::exchange::Presence;
+use crate::exchange::{End, Presence};
 use crate::interrupt::Interrupt;
 use crate::stats::Moment;
 
@@ -29,7 +29,7 @@ pub(crate) struct Watchdog {
     looked: Moment,
     seen: u64,
     moved: Moment,
-    closed: Option<Moment>,
+    closed: Option<(Moment, End)>,
     /// Is told what the looks see.
     live: Option<Live>,
 }
@@ -105,13 +105,15 @@ impl Watchdog {
         if self.interrupt.requested() {
             return Err(RunError::Interrupted);
         }
-        if self.closed.is_none() && self.peer.has_ended() {
-            self.closed = Some(now);
+        if self.closed.is_none() {
+            self.closed = self.peer.ended().map(|end| (now, end));
         }
-        if let Some(closed) = self.closed
-            && now - closed >= self.grace
-        {
-            return Err(RunError::PeerGone);
+        match self.closed {
+            Some((_, End::Device)) => return Err(RunError::DeviceGone),
+            Some((closed, End::Peer)) if now - closed >= self.grace => {
+                return Err(RunError::PeerGone);
+            }
+            _ => {}
         }
         if progress != self.seen {
             self.seen = progress;

@@ -63,6 +63,10 @@ impl Id {
             Ok(_) => Ok(()),
             Err(source) => Err(match source.raw_os_error() {
                 Some(libc::EADDRINUSE) => CmError::AddressInUse { address },
+                // All addresses are ours: it is the port.
+                Some(libc::EADDRNOTAVAIL) if address.ip().is_unspecified() => {
+                    CmError::AddressInUse { address }
+                }
                 Some(libc::EADDRNOTAVAIL) => CmError::AddressNotAvailable { address },
                 Some(libc::ENODEV) => CmError::NoDevice { address },
                 _ => CmError::Command {

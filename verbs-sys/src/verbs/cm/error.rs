@@ -70,8 +70,14 @@ pub enum CmError {
         /// The address that was to be bound.
         address: SocketAddr,
     },
-    /// The address isn't ours.
-    #[error("{} is no address of this host: give one that is, or none", address.ip())]
+    /// The address isn't ours; or another listener has the port on all
+    /// addresses, for which the kernel has the same word.
+    #[error(
+        "{} is no address of this host, or port {} is in use on all addresses: \
+         give another address or port, or stop the other server",
+        address.ip(),
+        address.port()
+    )]
     AddressNotAvailable {
         /// The address that was to be bound.
         address: SocketAddr,
