@@ -97,7 +97,7 @@ impl<D: Driver> Context for KernelContext<D> {
     }
 
     fn query_gid(&self, port: u8, index: u32) -> Result<GidEntry> {
-        self.core.uverbs.query_gid(port, index)
+        self.core.query_gid(port, index)
     }
 
     fn query_gid_table(&self) -> Result<Vec<GidEntry>> {
@@ -356,6 +356,18 @@ impl<D: Driver> Context for KernelContext<D> {
 }
 
 impl Core {
+    /// One GID, from where [`Self::query_gid_table`] has them.
+    pub(crate) fn query_gid(&self, port: u8, index: u32) -> Result<GidEntry> {
+        match self.uverbs.query_gid(port, index) {
+            Err(VerbsError::Unsupported { .. }) => {
+                let wanted = |entry: &GidEntry| entry.port == port && entry.index == index;
+                let found = self.gids_of_sysfs()?.into_iter().find(wanted);
+                found.ok_or(VerbsError::NoEntry { what: "GID", index })
+            }
+            queried => queried,
+        }
+    }
+
     /// All GIDs, by command or, where the kernel or a filter of system calls
     /// has none for them, from sysfs.
     pub(crate) fn query_gid_table(&self) -> Result<Vec<GidEntry>> {

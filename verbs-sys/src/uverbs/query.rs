@@ -16,6 +16,11 @@ use crate::{
     TagMatchingCapabilities, VerbsError,
 };
 
+/// GIDs can be had from sysfs alone.
+const NO_GID_COMMANDS: VerbsError = VerbsError::Unsupported {
+    what: "reading the GID table by command",
+};
+
 impl Uverbs {
     /// Identity and limits of the device.
     ///
@@ -104,7 +109,8 @@ impl Uverbs {
     /// One entry of a port's GID table.
     ///
     /// # Errors
-    /// `NoEntry` for an empty entry, `InvalidArgument` beyond the table.
+    /// `NoEntry` for an empty entry, `InvalidArgument` beyond the table,
+    /// `Unsupported` when the kernel has no such command.
     pub(crate) fn query_gid(&self, port: u8, index: u32) -> Result<GidEntry> {
         let mut entry = RawGidEntry::default();
         let queried = self.by_attributes(
@@ -117,6 +123,7 @@ impl Uverbs {
             ],
         );
         match queried.and_then(|()| gid_entry(&entry)) {
+            Err(error) if is_missing(&error) => Err(NO_GID_COMMANDS),
             Err(error) if error.raw_os_error() == Some(libc::ENODATA) => {
                 Err(VerbsError::NoEntry { what: "GID", index })
             }
@@ -134,7 +141,8 @@ impl Uverbs {
     /// The valid entries of all GID tables, which have room for `capacity` in all.
     ///
     /// # Errors
-    /// When the kernel refuses, or answers oddly.
+    /// When the kernel refuses, or answers oddly; `Unsupported` when it has no
+    /// such command.
     pub(crate) fn query_gid_table(&self, capacity: usize) -> Result<Vec<GidEntry>> {
         if capacity == 0 {
             return Ok(Vec::new());
@@ -151,9 +159,7 @@ impl Uverbs {
             ],
         );
         if queried.as_ref().is_err_and(is_missing) {
-            return Err(VerbsError::Unsupported {
-                what: "reading the GID table by command",
-            });
+            return Err(NO_GID_COMMANDS);
         }
         let valid = queried.and_then(|()| {
             usize::try_from(count)

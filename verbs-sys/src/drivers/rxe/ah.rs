@@ -64,7 +64,7 @@ impl AddressHandle for RxeAddressHandle {
 
 /// The path for kernels that take it from the request.
 fn path(core: &Core, av: &AddressVector) -> Result<Av> {
-    let own = core.uverbs.query_gid(av.port, av.sgid_index)?;
+    let own = core.query_gid(av.port, av.sgid_index)?;
     let local = core
         .query_gid_table()?
         .into_iter()

@@ -82,6 +82,8 @@ struct Rig {
     /// Number that address handles get; 0 for a kernel that has none.
     ah_num: Arc<Mutex<u32>>,
     sysfs: tempfile::TempDir,
+    /// Methods that the kernel lacks.
+    missing: Arc<Mutex<Vec<Method>>>,
     /// State of the port.
     state: Arc<Mutex<u8>>,
 }
@@ -94,11 +96,18 @@ fn code(method: Method) -> u32 {
 /// A device in a tree of its own.
 fn device(name: &str) -> (Arc<RdmaDevice>, tempfile::TempDir) {
     let root = tempfile::tempdir().unwrap();
-    let port = root
-        .path()
-        .join(format!("class/infiniband/{name}/ports/1/pkeys"));
-    std::fs::create_dir_all(&port).unwrap();
-    std::fs::write(port.join("0"), "0xffff\n").unwrap();
+    let port = root.path().join(format!("class/infiniband/{name}/ports/1"));
+    for (file, text) in [
+        ("pkeys/0", "0xffff\n"),
+        ("link_layer", "Ethernet\n"),
+        ("gids/2", "fd00:0000:0000:0000:0000:0000:0000:0001\n"),
+        ("gid_attrs/types/2", "RoCE v2\n"),
+        ("gid_attrs/ndevs/2", "lo\n"),
+    ] {
+        let file = port.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
     let sysfs = Sysfs::at(root.path(), root.path());
     let device = sysfs.devices().unwrap().remove(0);
     (Arc::new(device), root)
@@ -120,6 +129,8 @@ impl Rig {
             <(Arc<Mutex<u32>>, Arc<Mutex<Vec<u32>>>, Arc<Mutex<u32>>)>::default();
         let sizes = [&cq, &sq, &rq, &srq].map(|queue| queue.len() as u32);
         let (list, number) = (Arc::clone(&asked), Arc::clone(&ah_num));
+        let missing = Arc::<Mutex<Vec<Method>>>::default();
+        let lacks = Arc::clone(&missing);
         let state = Arc::new(Mutex::new(4));
         let port = Arc::clone(&state);
         let doorbells = Arc::clone(&rung);
@@ -130,6 +141,9 @@ impl Rig {
         let (reader, events) = std::io::pipe().unwrap();
         let kernel = FakeKernel {
             ioctl: Box::new(move |ours| {
+                if lacks.lock().unwrap().contains(&ours.method) {
+                    return Err(errno(libc::EPROTONOSUPPORT));
+                }
                 let asked = invoked(ours).map_or(code(ours.method), |(number, _)| number);
                 list.lock().unwrap().push(asked);
                 execute(ours, sizes, *number.lock().unwrap(), *port.lock().unwrap())
@@ -154,6 +168,7 @@ impl Rig {
             events,
             ah_num,
             sysfs: root,
+            missing,
             state,
         }
     }

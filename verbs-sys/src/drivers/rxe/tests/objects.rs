@@ -270,6 +270,25 @@ fn pkeys_are_read_from_sysfs() {
 }
 
 #[test]
+fn gids_come_from_sysfs_where_there_is_no_command() {
+    let rig = Rig::new();
+    assert_eq!(rig.context.query_gid_table().unwrap()[0].index, 1);
+    rig.missing
+        .lock()
+        .unwrap()
+        .extend([Method::QUERY_GID_ENTRY, Method::QUERY_GID_TABLE]);
+    let table = rig.context.query_gid_table().unwrap();
+    assert_eq!(table.len(), 1);
+    assert_eq!((table[0].index, table[0].port), (2, 1));
+    assert_eq!(table[0].gid.to_string(), "fd00::1");
+    assert_eq!(rig.context.query_gid(1, 2).unwrap(), table[0]);
+    assert!(matches!(
+        rig.context.query_gid(1, 1),
+        Err(VerbsError::NoEntry { index: 1, .. })
+    ));
+}
+
+#[test]
 fn trouble_is_named() {
     let rig = Rig::new();
     assert_eq!(rig.context.trouble(), None);
