@@ -409,6 +409,9 @@ kernel_structs! {
         wqe_size: u32,
     }
 
+    /// A doorbell as it is written: `ib_uverbs_cmd_hdr` and its structure.
+    Doorbell(32) { command: u32, in_words: u16, out_words: u16, body: PostSend }
+
     /// `ib_uverbs_post_send_resp`.
     PostSendResp(4) { bad_wr: u32 }
 
@@ -437,6 +440,38 @@ kernel_structs! {
         dlid_path_bits: u8,
         port_num: u8,
         reserved: u8,
+    }
+}
+
+/// The size of the work requests that a doorbell doesn't have. The kernel wants
+/// at least that of `ib_uverbs_send_wr`, 56; this is what rdma-core gives.
+const SEND_WR_SIZE: u32 = 128;
+
+impl PostSend {
+    /// The doorbell of a queue pair.
+    #[inline]
+    pub(crate) fn doorbell(qp_handle: u32) -> Self {
+        Self {
+            qp_handle,
+            wqe_size: SEND_WR_SIZE,
+            ..Self::default()
+        }
+    }
+}
+
+impl Doorbell {
+    /// That of a queue pair, answered at the address `response`.
+    #[inline]
+    pub(crate) fn new(qp_handle: u32, response: u64) -> Self {
+        Self {
+            command: command::POST_SEND,
+            in_words: (size_of::<Self>() / 4) as u16,
+            out_words: (size_of::<PostSendResp>() / 4) as u16,
+            body: PostSend {
+                response,
+                ..PostSend::doorbell(qp_handle)
+            },
+        }
     }
 }
 

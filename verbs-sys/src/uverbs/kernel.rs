@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use super::command::{Ioctl, Write};
 use crate::memory::Buffer;
 use crate::uapi::ioctl::RDMA_VERBS_IOCTL;
+use crate::uapi::user_verbs::{Doorbell, PostSendResp};
 
 /// Longest answer of the write interface: that of the extended device query.
 const MAX_ANSWER: usize = 320;
@@ -25,6 +26,14 @@ pub(crate) trait Kernel: Send + Sync {
     /// # Errors
     /// What the kernel says.
     fn write(&self, command: &mut Write<'_>) -> io::Result<()>;
+
+    /// Writes the command `POST_SEND` without work requests: the doorbell of a
+    /// queue pair. It is the only command of the data path, so it has a form
+    /// of its own.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn doorbell(&self, qp_handle: u32) -> io::Result<()>;
 
     /// Maps a queue that a command has answered.
     ///
@@ -75,6 +84,25 @@ impl Kernel for CharacterDevice {
         }
         command.take_back(zerocopy::IntoBytes::as_bytes(&answer));
         Ok(())
+    }
+
+    #[inline]
+    fn doorbell(&self, qp_handle: u32) -> io::Result<()> {
+        let mut answer = PostSendResp::default();
+        let frame = Doorbell::new(qp_handle, (&raw mut answer) as u64);
+        // SAFETY: the frame is initialised. The kernel writes as many bytes to
+        // `answer` as the frame says, which are its size.
+        let written = unsafe {
+            libc::write(
+                self.0.as_raw_fd(),
+                (&raw const frame).cast(),
+                size_of::<Doorbell>(),
+            )
+        };
+        match written {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     fn map(&self, offset: u64, len: usize) -> io::Result<Buffer> {

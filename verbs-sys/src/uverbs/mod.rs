@@ -37,10 +37,6 @@ use crate::uapi::user_verbs::{
 };
 use crate::{Result, VerbsError};
 
-/// The size of the work requests that a doorbell doesn't have. The kernel wants
-/// at least that of `ib_uverbs_send_wr`, 56; this is what rdma-core gives.
-const SEND_WR_SIZE: u32 = 128;
-
 /// An open context of a device (`struct ib_uverbs_file` of the kernel).
 pub(crate) struct Uverbs {
     kernel: Box<dyn Kernel>,
@@ -177,24 +173,28 @@ impl Uverbs {
     /// What the kernel says: the queue pair is in no state to send, say.
     #[inline]
     pub(crate) fn doorbell(&self, qp_handle: u32) -> io::Result<()> {
-        let request = PostSend {
-            qp_handle,
-            wqe_size: SEND_WR_SIZE,
-            ..PostSend::default()
-        };
-        let mut answer = PostSendResp::default();
-        let mut write = Write::new(number::POST_SEND, request.as_bytes(), answer.as_mut_bytes());
         if self.no_write.load(Ordering::Relaxed) {
-            return self.invoke_write(&mut write);
+            return self.doorbell_by_attributes(qp_handle);
         }
-        match self.kernel.write(&mut write) {
+        match self.kernel.doorbell(qp_handle) {
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
                 log::info!("the process has changed its credentials: doorbells by ioctl");
                 self.no_write.store(true, Ordering::Relaxed);
-                self.invoke_write(&mut write)
+                self.doorbell_by_attributes(qp_handle)
             }
             rung => rung,
         }
+    }
+
+    #[cold]
+    fn doorbell_by_attributes(&self, qp_handle: u32) -> io::Result<()> {
+        let request = PostSend::doorbell(qp_handle);
+        let mut answer = PostSendResp::default();
+        self.invoke_write(&mut Write::new(
+            number::POST_SEND,
+            request.as_bytes(),
+            answer.as_mut_bytes(),
+        ))
     }
 
     /// Maps a queue that a command has answered.

@@ -65,7 +65,8 @@ impl Qp {
             return Err(full("send queue", self.sends.capacity()));
         }
         let windows = &self.handle.core().windows;
-        let wqe = wqe::encode(request, &self.limits, windows, self.ssn)?;
+        let mut wqe = SendWqe::default();
+        wqe::encode(request, &self.limits, windows, self.ssn, &mut wqe)?;
         self.sends.write(0, wqe.as_bytes());
         match request.data {
             Gather::Sges(sges) => {

@@ -26,7 +26,8 @@ pub(crate) struct Limits {
     pub(crate) max_message: u32,
 }
 
-/// Lays a request out, without its entries or inline data.
+/// Lays a request out in `wqe`, which is all zero, without its entries or inline
+/// data.
 ///
 /// # Errors
 /// When the queue pair's service lacks the operation, or an operand is out of
@@ -37,9 +38,9 @@ pub(crate) fn encode(
     limits: &Limits,
     windows: &Windows,
     ssn: u32,
-) -> Result<SendWqe> {
+    wqe: &mut SendWqe,
+) -> Result<()> {
     check_service(request, limits.qp_type)?;
-    let mut wqe = SendWqe::default();
     wqe.tail.dma = dma(request, limits)?;
     wqe.tail.ssn = ssn;
     wqe.wr.wr_id = request.wr_id;
@@ -94,7 +95,7 @@ pub(crate) fn encode(
     if let Some(target) = request.ud.filter(|_| limits.qp_type == QpType::Ud) {
         wqe.set_target(&target)?;
     }
-    Ok(wqe)
+    Ok(())
 }
 
 impl SendWqe {

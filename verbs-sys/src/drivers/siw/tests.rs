@@ -67,7 +67,7 @@ impl Rig {
         let (doorbells, state) = (Arc::clone(&rung), Arc::clone(&connected));
         let kernel = FakeKernel {
             ioctl: Box::new(move |ours| execute(ours, entries)),
-            write: Box::new(move |_| {
+            doorbell: Box::new(move |_| {
                 *doorbells.lock().unwrap() += 1;
                 match *state.lock().unwrap() {
                     true => Ok(()),

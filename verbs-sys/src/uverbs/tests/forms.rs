@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use super::{FakeKernel, errno, invoked, new_fd, open};
 use crate::memory::Buffer;
 use crate::uapi::ioctl::Method;
-use crate::uapi::user_verbs::{CreateCqResp, GetContextResp, command};
+use crate::uapi::user_verbs::{CreateCqResp, Doorbell, GetContextResp, command};
 use crate::uverbs::Uverbs;
 use crate::uverbs::command::{Ioctl, Write};
 use crate::uverbs::kernel::Kernel;
@@ -45,6 +45,12 @@ impl Kernel for WriteOnly {
             _ => return Ok(()),
         };
         command.core_out.copy_from_slice(&fd);
+        Ok(())
+    }
+
+    fn doorbell(&self, qp_handle: u32) -> io::Result<()> {
+        let frame = Doorbell::new(qp_handle, 0).as_bytes().to_vec();
+        self.0.lock().unwrap().push(frame);
         Ok(())
     }
 
@@ -316,7 +322,7 @@ fn the_doorbell_survives_a_change_of_credentials() {
             by_ioctl.lock().unwrap().1 += 1;
             Ok(())
         }),
-        write: Box::new(move |_| {
+        doorbell: Box::new(move |_| {
             by_write.lock().unwrap().0 += 1;
             Err(errno(libc::EACCES))
         }),

@@ -25,11 +25,14 @@ use crate::uapi::ioctl::{CORE_SUPPORT_OPTIONAL_MR_ACCESS, Method};
 
 type ExecuteIoctl = dyn Fn(&mut Ioctl<'_, '_>) -> io::Result<()> + Send + Sync;
 type ExecuteWrite = dyn Fn(&mut Write<'_>) -> io::Result<()> + Send + Sync;
+type Ring = dyn Fn(u32) -> io::Result<()> + Send + Sync;
 
 /// What a stand-in does with the commands of a context that is open.
 pub(crate) struct FakeKernel {
     pub(crate) ioctl: Box<ExecuteIoctl>,
     pub(crate) write: Box<ExecuteWrite>,
+    /// Takes the handle of the queue pair.
+    pub(crate) doorbell: Box<Ring>,
     /// What can be mapped, by offset.
     pub(crate) maps: Arc<Mutex<Vec<(u64, Buffer)>>>,
     /// Where asynchronous events come from; one that has none when absent.
@@ -42,6 +45,7 @@ impl Default for FakeKernel {
         Self {
             ioctl: Box::new(|_| Err(errno(libc::EOPNOTSUPP))),
             write: Box::new(|_| Err(errno(libc::EOPNOTSUPP))),
+            doorbell: Box::new(|_| Err(errno(libc::EOPNOTSUPP))),
             maps: Arc::default(),
             events: Mutex::default(),
         }
@@ -67,6 +71,10 @@ impl Kernel for FakeKernel {
 
     fn write(&self, command: &mut Write<'_>) -> io::Result<()> {
         (self.write)(command)
+    }
+
+    fn doorbell(&self, qp_handle: u32) -> io::Result<()> {
+        (self.doorbell)(qp_handle)
     }
 
     fn map(&self, offset: u64, len: usize) -> io::Result<Buffer> {

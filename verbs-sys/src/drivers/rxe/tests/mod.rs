@@ -148,13 +148,14 @@ impl Rig {
                 list.lock().unwrap().push(asked);
                 execute(ours, sizes, *number.lock().unwrap(), *port.lock().unwrap())
             }),
-            write: Box::new(move |write| {
-                assert_eq!(write.number, command::POST_SEND);
+            doorbell: Box::new(move |handle| {
+                assert_eq!(handle, 22);
                 *doorbells.lock().unwrap() += 1;
                 Ok(())
             }),
             maps: Arc::new(Mutex::new(maps)),
             events: Mutex::new(Some(reader.into())),
+            ..FakeKernel::default()
         };
         let (device, root) = device("rxe_t");
         Self {
