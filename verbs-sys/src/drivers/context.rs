@@ -9,7 +9,7 @@ use super::objects::{
     Channel, Cq, CqHandle, Domain, DomainHandle, Region, Srq, SrqHandle, Window, Xrcd, XrcdHandle,
 };
 use super::registry::Registry;
-use super::rxe::windows::Windows;
+use super::windows::Windows;
 use super::{Driver, QpOwners};
 use crate::memory::MemoryRange;
 use crate::sysfs::RdmaDevice;

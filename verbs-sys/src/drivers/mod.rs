@@ -2,13 +2,15 @@
 //!
 //! What all have in common (the commands that make and release objects, and
 //! who keeps whom alive) is in [`context`] and [`objects`]; a driver adds its
-//! queues by implementing [`Driver`].
+//! queues by implementing [`Driver`]. [`registry`] knows which object an event
+//! concerns, [`windows`] the keys of memory windows.
 
 pub(crate) mod context;
 pub(crate) mod objects;
 pub(crate) mod registry;
 pub(crate) mod rxe;
 pub(crate) mod siw;
+pub(crate) mod windows;
 
 use std::sync::Arc;
 

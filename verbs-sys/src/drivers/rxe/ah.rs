@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::super::context::Core;
-use super::super::objects::DomainHandle;
+use crate::drivers::context::Core;
+use crate::drivers::objects::DomainHandle;
 use crate::uapi::rxe::{Av, CreateAhResp, NETWORK_TYPE_IPV4, NETWORK_TYPE_IPV6, UdWr};
 use crate::{AddressHandle, AddressVector, Gid, Result};
 

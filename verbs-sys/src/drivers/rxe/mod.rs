@@ -8,13 +8,11 @@
 //! - [`wqe`]: send requests in them
 //! - [`queues`]: completions and receives in them
 //! - [`qp`], [`ah`]: queue pairs, address handles
-//! - [`windows`]: keys of memory windows
 
 mod ah;
 mod qp;
 pub(crate) mod queues;
 mod ring;
-pub(crate) mod windows;
 mod wqe;
 
 use std::sync::Arc;

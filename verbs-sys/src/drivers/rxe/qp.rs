@@ -2,11 +2,11 @@
 
 use zerocopy::IntoBytes;
 
-use super::super::objects::QpHandle;
-use super::super::{QpOwners, Receives};
 use super::queues::ReceiveRing;
 use super::ring::{Producer, Ring, full};
 use super::wqe::{self, Limits};
+use crate::drivers::objects::QpHandle;
+use crate::drivers::{QpOwners, Receives};
 use crate::uapi::rxe::{CreateQpResp, RecvWqe, SendWqe, Sge as RawSge};
 use crate::uverbs::qp::NewQp;
 use crate::{

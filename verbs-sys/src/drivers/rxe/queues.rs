@@ -2,9 +2,9 @@
 
 use zerocopy::IntoBytes;
 
-use super::super::{Completions, Receives};
 use super::ring::{Consumer, Producer, Ring, full};
 use super::wqe::{raw_sge, total};
+use crate::drivers::{Completions, Receives};
 use crate::uapi::rxe::{DmaInfo, RecvWqe, Sge as RawSge};
 use crate::uapi::user_verbs::{Wc, wc_flags};
 use crate::uverbs::Uverbs;

@@ -4,6 +4,7 @@
 //!
 //! The size of a slot differs between kernels, so it is read, not computed.
 
+use crate::drivers::{get, put};
 use crate::memory::Buffer;
 use crate::uapi::rxe::{MmInfo, queue};
 use crate::uverbs::{Uverbs, failed, odd};
@@ -131,7 +132,7 @@ impl Producer {
     #[inline]
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let slot = self.ring.slot(self.produced);
-        super::super::put(&self.ring.memory, slot + offset, bytes);
+        put(&self.ring.memory, slot + offset, bytes);
     }
 
     /// The entry is complete.
@@ -176,7 +177,7 @@ impl Consumer {
         let mut taken = 0;
         while taken < limit && self.consumed != produced {
             let slot = self.ring.slot(self.consumed);
-            take(taken, super::super::get(&self.ring.memory, slot));
+            take(taken, get(&self.ring.memory, slot));
             self.consumed = self.ring.next(self.consumed);
             taken += 1;
         }

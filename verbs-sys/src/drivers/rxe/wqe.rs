@@ -7,7 +7,7 @@
 use zerocopy::IntoBytes;
 
 use super::ah::RxeAddressHandle;
-use super::windows::Windows;
+use crate::drivers::windows::Windows;
 use crate::uapi::rxe::{
     AtomicWr, DmaInfo, MwWr, RdmaWr, SEND_INLINE, SendWqe, Sge as RawSge, UdWr, opcode,
 };

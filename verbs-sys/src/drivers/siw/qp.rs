@@ -2,10 +2,10 @@
 
 use zerocopy::IntoBytes;
 
-use super::super::objects::QpHandle;
-use super::super::{QpOwners, Receives};
 use super::queues::{ReceiveRing, raw_sges, too_many};
 use super::ring::Ring;
+use crate::drivers::objects::QpHandle;
+use crate::drivers::{QpOwners, Receives};
 use crate::uapi::siw::{
     CreateQpResp, INLINE_OFFSET, MAX_INLINE, MAX_SGE, NO_KEY, Sqe, flags, opcode,
 };

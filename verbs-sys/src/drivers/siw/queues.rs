@@ -1,7 +1,7 @@
 //! Completions and receive requests in their queues.
 
-use super::super::{Completions, Receives};
 use super::ring::Ring;
+use crate::drivers::{Completions, Receives};
 use crate::uapi::siw::{Cqe, MAX_SGE, Rqe, Sge as RawSge, flags, notify, opcode};
 use crate::uverbs::{Uverbs, failed, odd};
 use crate::{

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use crate::drivers::{get, put};
 use crate::memory::Buffer;
 use crate::uapi::siw::{FLAGS_OFFSET, NO_KEY, flags};
 use crate::uverbs::{Uverbs, failed, odd};
@@ -64,8 +65,8 @@ impl<const ENTRY: usize> Ring<ENTRY> {
     pub(crate) fn push(&mut self, entry: &[u8; ENTRY]) {
         let offset = self.offset(self.at);
         let (head, rest) = entry.split_at(FLAGS_OFFSET);
-        super::super::put(&self.memory, offset, head);
-        super::super::put(&self.memory, offset + FLAGS_OFFSET + 4, &rest[4..]);
+        put(&self.memory, offset, head);
+        put(&self.memory, offset + FLAGS_OFFSET + 4, &rest[4..]);
         let word = u32::from_ne_bytes([rest[0], rest[1], rest[2], rest[3]]);
         let stored = self.memory.store_u32(offset + FLAGS_OFFSET, word);
         debug_assert!(stored, "entries are inside and aligned");
@@ -90,7 +91,7 @@ impl<const ENTRY: usize> Ring<ENTRY> {
             return None;
         }
         let offset = self.offset(self.at);
-        let entry = super::super::get(&self.memory, offset);
+        let entry = get(&self.memory, offset);
         let stored = self.memory.store_u32(offset + FLAGS_OFFSET, 0);
         debug_assert!(stored, "entries are inside and aligned");
         self.at = self.at.wrapping_add(1);
