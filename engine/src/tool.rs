@@ -360,13 +360,17 @@ fn key_records(
                 Some(group) => (MULTICAST_QPN, group),
                 None => (qp.qpn(), path.source.gid),
             };
+            let (vaddr, rkey) = match &resources.credits {
+                Some(credits) => credits.published(index),
+                None => (memory.addr(published), memory.rkey(published)),
+            };
             Ok(KeyRecord {
                 lid: adapter.port.lid,
                 out_reads: path.out_reads,
                 qpn,
                 psn: psns.next()?,
-                rkey: memory.rkey(published),
-                vaddr: memory.addr(published),
+                rkey,
+                vaddr,
                 tail_markers: None,
                 gid: Some(gid.0),
                 srqn: match (params.connection, &resources.queues.srq) {
@@ -425,7 +429,10 @@ fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> 
         dual_port: false,
         device: adapter.context.device_name().to_owned(),
         qps: params.qps,
-        transport: Transport::Ib,
+        transport: match adapter.is_iwarp() {
+            true => Transport::Iwarp,
+            false => Transport::Ib,
+        },
         connection: params.connection,
         srq: params.use_srq,
         relaxed_ordering: on_off(params.relaxed_ordering),

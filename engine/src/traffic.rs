@@ -268,6 +268,9 @@ impl<'a> Test<'a> {
             }
             Stage::SizeStart => {
                 self.reporter.titles()?;
+                if let Some(credits) = &self.resources.credits {
+                    credits.forget();
+                }
                 if let (true, Some(Action::Run(scope))) = (self.params.receives(), next) {
                     // The peer may send as soon as it has heard of us.
                     self.post_receives(*scope)?;

@@ -5,6 +5,7 @@ use verbs_sys::{
 };
 
 use super::course::Course;
+use super::credits::Granted;
 use super::error::RunError;
 use super::operation::Operation;
 use super::pacer::Pacer;
@@ -35,6 +36,7 @@ pub(super) struct Sends<'a> {
     /// Requests per completion.
     cq_mod: u64,
     pacer: Option<Pacer>,
+    credits: Option<Granted<'a>>,
     posted: u64,
     completed: u64,
 }
@@ -63,6 +65,12 @@ impl<'a> Sender<'a> {
             qps: &mut queues.qps,
             sends: Sends::new(&mut *queues.send_cq, prepared, params, size),
         }
+    }
+
+    /// Keeps within what the receivers have room for.
+    pub(crate) fn within(mut self, credits: Option<Granted<'a>>) -> Self {
+        self.sends.within(credits);
+        self
     }
 
     /// Sends some messages that don't count: a send queue's depth, or one list.
@@ -164,9 +172,15 @@ impl<'a> Sends<'a> {
             list,
             cq_mod,
             pacer,
+            credits: None,
             posted: 0,
             completed: 0,
         }
+    }
+
+    /// Keeps within what the receivers have room for.
+    pub(super) fn within(&mut self, credits: Option<Granted<'a>>) {
+        self.credits = credits;
     }
 
     /// Messages completed, over all queue pairs.
@@ -201,6 +215,11 @@ impl<'a> Sends<'a> {
         let before = self.posted;
         for (index, (qp, flow)) in qps.iter_mut().zip(&mut self.flows).enumerate() {
             while flow.posted < limit && flow.posted + self.list <= tx_depth + flow.completed {
+                if let Some(credits) = &self.credits
+                    && !credits.allows(index, flow.posted, self.list)
+                {
+                    break;
+                }
                 // A list has at most the depth of the send queue.
                 if let Some(pacer) = &mut self.pacer
                     && !pacer.admits(self.list as u32)

@@ -4,6 +4,7 @@ use verbs_sys::QueuePair;
 
 use super::bandwidth::Sends;
 use super::course::Course;
+use super::credits::{Granted, Returns};
 use super::error::RunError;
 use super::receiver::Receives;
 use super::requests::{Prepared, PreparedReceives};
@@ -48,6 +49,18 @@ impl<'a> Duplex<'a> {
             qps,
             sleeper,
         })
+    }
+
+    /// Keeps within what the receivers have room for, and tells the senders
+    /// how many messages have come.
+    pub(crate) fn with_credits(
+        mut self,
+        granted: Option<Granted<'a>>,
+        returns: Option<Returns<'a>>,
+    ) -> Self {
+        self.sends.within(granted);
+        self.receives.return_credits(returns);
+        self
     }
 
     /// Sends and receives as the course has it.

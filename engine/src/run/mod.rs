@@ -7,6 +7,7 @@
 //!   (so many messages, so many seconds, until interrupted);
 //! - `receiver`: the receiver's loop, and `duplex`: both loops in one, where
 //!   messages consume receives;
+//! - `credits`: how a sender over iWARP knows what the receiver has room for;
 //! - `latency`: the ping-pong, and `arrival`: how it learns of a message;
 //!   `round_trip`: the latency of operations that are answered;
 //! - `sleeper`: what a loop does while there is nothing to do;
@@ -18,6 +19,7 @@
 mod arrival;
 mod bandwidth;
 mod course;
+mod credits;
 mod duplex;
 mod error;
 mod latency;
@@ -36,6 +38,7 @@ pub use error::RunError;
 pub(crate) use arrival::{LastByte, Receipt};
 pub(crate) use bandwidth::Sender;
 pub(crate) use course::{Counted, Course, Endless, Timed};
+pub(crate) use credits::{Granted, Returns, WORDS};
 pub(crate) use duplex::Duplex;
 pub(crate) use latency::{CountedRounds, Game, PingPong, Table, TimedRounds};
 pub(crate) use live::Live;

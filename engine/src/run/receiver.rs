@@ -7,6 +7,7 @@ use verbs_sys::{
 };
 
 use super::course::Course;
+use super::credits::Returns;
 use super::error::RunError;
 use super::requests::PreparedReceives;
 use super::sleeper::Sleeper;
@@ -26,6 +27,9 @@ pub(super) struct Receives<'a> {
     flows: Vec<Flow<'a>>,
     cq: &'a mut dyn CompletionQueue,
     srq: Option<&'a mut dyn SharedReceiveQueue>,
+    credits: Option<Returns<'a>>,
+    /// Where words about credits complete, if nobody else looks there.
+    send_cq: Option<&'a mut dyn CompletionQueue>,
     completions: Vec<Completion>,
     /// Receives per post.
     list: u64,
@@ -131,12 +135,24 @@ impl<'a> Receiver<'a> {
             srq,
             ..
         } = queues;
-        let cq = &mut **recv_cq.as_mut().unwrap_or(send_cq);
+        type Queue<'q> = &'q mut dyn CompletionQueue;
+        let (cq, rest): (Queue<'a>, Option<Queue<'a>>) = match recv_cq {
+            Some(recv_cq) => (&mut **recv_cq, Some(&mut **send_cq)),
+            None => (&mut **send_cq, None),
+        };
+        let mut receives = Receives::new(prepared, cq, srq, params, true);
+        receives.send_cq = rest;
         Self {
-            receives: Receives::new(prepared, cq, srq, params, true),
+            receives,
             qps,
             sleeper,
         }
+    }
+
+    /// Tells the senders how many messages have come.
+    pub(crate) fn returning(mut self, credits: Option<Returns<'a>>) -> Self {
+        self.receives.credits = credits;
+        self
     }
 
     /// Receives as the course has it; its clock starts with the first message.
@@ -183,12 +199,20 @@ impl<'a> Receives<'a> {
             flows: prepared.iter().map(flow).collect(),
             cq,
             srq: srq.as_mut().map(|srq| &mut **srq as _),
+            credits: None,
+            send_cq: None,
             completions: vec![Completion::default(); params.rx_depth as usize],
             list: u64::from(params.recv_post_list),
             flags: required_flags(params),
             received: 0,
             starts,
         }
+    }
+
+    /// Tells the senders how many messages have come; somebody else looks at
+    /// the send queue.
+    pub(super) fn return_credits(&mut self, credits: Option<Returns<'a>>) {
+        self.credits = credits;
     }
 
     /// Asks for a notification.
@@ -230,6 +254,17 @@ impl<'a> Receives<'a> {
             self.received += 1;
             course.received();
             flow.consumed += 1;
+            if let Some(credits) = &mut self.credits {
+                let cq = self.send_cq.as_mut().map(|cq| &mut **cq as _);
+                credits
+                    .received(index, qps, cq)
+                    .map_err(|source| RunError::Post {
+                        qp: Some(index),
+                        posted: self.received,
+                        tx_depth: 1,
+                        source,
+                    })?;
+            }
             if flow.consumed >= self.list && flow.posted + self.list <= limit {
                 flow.consumed -= self.list;
                 let requests = flow.take(self.list);

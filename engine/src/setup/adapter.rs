@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use verbs_sys::{
     Context, Device, DeviceAttributes, Gid, GidEntry, LinkLayer, PathMtu, PortAttributes,
-    PortState, VerbsError,
+    PortState, Transport, VerbsError,
 };
 
 use crate::counters::Counters;
@@ -95,6 +95,11 @@ impl Adapter {
             out_reads: out_reads.value,
             pkey_index: pkey_index.value,
         })
+    }
+
+    /// Whether messages travel over TCP.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        self.context.transport() == Transport::Iwarp
     }
 
     /// Stock's class of the device.

@@ -52,7 +52,7 @@ impl Memory {
                 let buffer = allocate(&params.memory.source, block, length)?;
                 let region = adapter
                     .context
-                    .reg_mr(domain, buffer.whole(), access(params))
+                    .reg_mr(domain, buffer.whole(), access(params, adapter.is_iwarp()))
                     .map_err(|error| {
                         let stock = format!("Couldn't allocate MR with error={}\n", error.errno());
                         failed(&stock, "registering the memory of the messages", error)
@@ -173,10 +173,12 @@ fn huge_pages() -> String {
 }
 
 /// What the device and the peer may do in our memory.
-fn access(params: &Params) -> AccessFlags {
+fn access(params: &Params, iwarp: bool) -> AccessFlags {
     let mut access = AccessFlags::LOCAL_WRITE
         | match params.verb() {
             Verb::Write | Verb::WriteImm => AccessFlags::REMOTE_WRITE,
+            // What is read over iWARP comes in like a Write.
+            Verb::Read if iwarp => AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE,
             Verb::Read => AccessFlags::REMOTE_READ,
             Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
             Verb::Send | Verb::SendImm => AccessFlags::empty(),

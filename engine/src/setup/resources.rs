@@ -8,12 +8,13 @@ use verbs_sys::{
 };
 
 use super::adapter::Adapter;
+use super::credits::CreditMemory;
 use super::layout::Layout;
 use super::memory::Memory;
 use crate::failure::Failure;
 use crate::options::{Machine, Params};
-use crate::run::Sleeper;
-use crate::words::Connection;
+use crate::run::{Sleeper, WORDS};
+use crate::words::{Connection, Verb};
 
 /// The queues of a test. Work requests carry the index of their queue pair.
 pub(crate) struct Queues {
@@ -40,6 +41,8 @@ impl Queues {
 pub(crate) struct Resources {
     pub(crate) queues: Queues,
     pub(crate) memory: Memory,
+    /// For SEND over iWARP.
+    pub(crate) credits: Option<CreditMemory>,
     domain: Box<dyn ProtectionDomain>,
 }
 
@@ -56,10 +59,15 @@ impl Resources {
             )
         })?;
         let memory = Memory::new(adapter, &*domain, params, layout)?;
-        let queues = Queues::new(adapter, &*domain, params)?;
+        let credits = (adapter.is_iwarp() && params.verb() == Verb::Send)
+            .then(|| CreditMemory::new(adapter, &*domain, params.qps as usize))
+            .transpose()?;
+        let words = credits.as_ref().map_or(0, |_| WORDS);
+        let queues = Queues::new(adapter, &*domain, params, words)?;
         Ok(Self {
             queues,
             memory,
+            credits,
             domain,
         })
     }
@@ -86,8 +94,10 @@ impl Queues {
         adapter: &Adapter,
         domain: &dyn ProtectionDomain,
         params: &Params,
+        words: u32,
     ) -> Result<Self, Failure> {
         let context = &*adapter.context;
+        let tx_depth = params.tx_depth + words;
         let channel = params
             .events
             .map(|_| context.create_comp_channel())
@@ -108,7 +118,7 @@ impl Queues {
             created.map_err(|error| failed(stock, doing, error))
         };
         let send_cq = create(
-            params.tx_depth,
+            tx_depth,
             "Couldn't create CQ\n",
             "making a completion queue; -t and -q decide its size",
         )?;
@@ -158,7 +168,7 @@ impl Queues {
                     srq: srq.as_deref().filter(|_| xrcd.is_none()),
                     xrcd: xrcd.as_deref().filter(|_| qp_type == QpType::XrcReceive),
                     cap: QpCapabilities {
-                        max_send_wr: params.tx_depth,
+                        max_send_wr: tx_depth,
                         max_recv_wr: if params.use_srq { 0 } else { params.rx_depth },
                         max_send_sge: 1,
                         max_recv_sge: 1,

@@ -56,18 +56,27 @@ impl Test<'_> {
             handles: &self.handles,
             qkey: self.path.qkey,
         };
-        let Resources { queues, memory, .. } = &mut self.resources;
+        let Resources {
+            queues,
+            memory,
+            credits,
+            ..
+        } = &mut self.resources;
         let prepared = outgoing.prepared(memory, size, queues.inline);
+        let (granted, returns) = outgoing.credits(credits.as_ref());
         let bytes = size as usize;
         let watchdog = &mut self.watchdog;
         let mut traffic = match run_loop {
-            RunLoop::Receiver => Traffic::Receiver(Receiver::new(queues, &self.inbox, params)),
+            RunLoop::Receiver => {
+                let receiver = Receiver::new(queues, &self.inbox, params);
+                Traffic::Receiver(receiver.returning(returns))
+            }
             RunLoop::Duplex => match Duplex::new(queues, &prepared, &self.inbox, params, bytes) {
-                Some(duplex) => Traffic::Duplex(duplex),
+                Some(duplex) => Traffic::Duplex(duplex.with_credits(granted, returns)),
                 None => return Ok(()),
             },
             RunLoop::Sender | RunLoop::Endless => {
-                let mut sender = Sender::new(queues, &prepared, params, bytes);
+                let mut sender = Sender::new(queues, &prepared, params, bytes).within(granted);
                 if params.warm_up && !params.has_receive_completions() {
                     sender.warm_up(watchdog)?;
                 }
@@ -126,12 +135,24 @@ impl Test<'_> {
             handles: &self.handles,
             qkey: self.path.qkey,
         };
-        let Resources { queues, memory, .. } = &mut self.resources;
+        let Resources {
+            queues,
+            memory,
+            credits,
+            ..
+        } = &mut self.resources;
         let prepared = outgoing.prepared(memory, size, queues.inline);
+        let (granted, returns) = outgoing.credits(credits.as_ref());
         let receives = params.receives();
         let mut traffic = match receives {
-            true => Traffic::Receiver(Receiver::new(queues, &self.inbox, params)),
-            false => Traffic::Sender(Sender::new(queues, &prepared, params, size as usize)),
+            true => {
+                let receiver = Receiver::new(queues, &self.inbox, params);
+                Traffic::Receiver(receiver.returning(returns))
+            }
+            false => {
+                let sender = Sender::new(queues, &prepared, params, size as usize);
+                Traffic::Sender(sender.within(granted))
+            }
         };
         // Both directions are shown, each end knowing one of them.
         let directions = f64::from(1 + u32::from(params.bidirectional));

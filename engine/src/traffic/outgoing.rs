@@ -4,8 +4,8 @@ use verbs_sys::{AddressHandle, UdTarget};
 
 use crate::exchange::KeyRecord;
 use crate::options::Params;
-use crate::run::{Prepared, Route, Shape};
-use crate::setup::Memory;
+use crate::run::{Granted, Prepared, Returns, Route, Shape};
+use crate::setup::{CreditMemory, Memory};
 use crate::words::Connection;
 
 /// The peer's queue pairs, and the ways to them.
@@ -38,6 +38,21 @@ impl<'a> Outgoing<'a> {
                 ))
             })
             .collect()
+    }
+
+    /// What senders may send and receivers tell them, where that matters. A
+    /// new run counts from zero.
+    pub(super) fn credits<'m>(
+        &self,
+        memory: Option<&'m CreditMemory>,
+    ) -> (Option<Granted<'m>>, Option<Returns<'m>>) {
+        let Some(memory) = memory else {
+            return (None, None);
+        };
+        (
+            Some(Granted::new(memory, self.params)),
+            Some(Returns::new(memory, self.peers, self.params)),
+        )
     }
 
     /// The queue pair that messages of queue pair `qp` go to.

@@ -22,7 +22,7 @@ use crate::{
     AccessFlags, AddressHandle, AddressVector, AsyncEvent, CompletionChannel, CompletionQueue,
     Context, CqInit, DeviceAttributes, EventKind, EventSource, GidEntry, MemoryRegion,
     MemoryWindow, PortAttributes, PortState, ProtectionDomain, QpInit, QueuePair, Result,
-    SharedReceiveQueue, SrqInit, VerbsError, XrcDomain,
+    SharedReceiveQueue, SrqInit, Transport, VerbsError, XrcDomain,
 };
 
 /// What the objects of a context share.
@@ -312,6 +312,10 @@ impl<D: Driver> Context for KernelContext<D> {
 
     /// The kernel works by itself.
     fn progress(&self) {}
+
+    fn transport(&self) -> Transport {
+        D::TRANSPORT
+    }
 
     fn trouble(&self) -> Option<String> {
         let device = &self.core.device;

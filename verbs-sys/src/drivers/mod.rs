@@ -22,12 +22,15 @@ use crate::uverbs::qp::NewQp;
 use crate::uverbs::queues::{MadeCq, MadeSrq, NewCq, NewSrq};
 use crate::{
     AddressHandle, AddressVector, Completion, Notify, PostError, QueuePair, ReceiveRequest, Result,
+    Transport,
 };
 
 /// What a driver adds to the common commands.
 pub(crate) trait Driver: Send + Sync + 'static {
     /// Its number (`enum rdma_driver_id`).
     const ID: u32;
+    /// What carries its messages.
+    const TRANSPORT: Transport = Transport::InfiniBand;
     /// Bytes that it answers when a context is made.
     const CONTEXT_ANSWER: usize;
     /// Bytes that it wants and answers when memory is registered, at most 8.

@@ -208,6 +208,16 @@ pub enum PortState {
     ActiveDefer = 5,
 }
 
+/// `enum ibv_transport_type`: what carries the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// InfiniBand's transport, RoCE included.
+    #[default]
+    InfiniBand,
+    /// iWARP: RDMA over TCP.
+    Iwarp,
+}
+
 /// `IBV_LINK_LAYER_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]

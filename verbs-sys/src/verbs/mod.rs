@@ -16,7 +16,7 @@ pub use access::AccessFlags;
 pub use completion::{Completion, WcFlags, WcOpcode, WcStatus};
 pub use device::{
     AtomicCapability, DeviceAttributes, ExtendedAttributes, LinkLayer, OdpCapabilities,
-    PortAttributes, PortState, RssCapabilities, TagMatchingCapabilities,
+    PortAttributes, PortState, RssCapabilities, TagMatchingCapabilities, Transport,
 };
 pub use error::{PostError, Result, VerbsError};
 pub use event::{AsyncEvent, EventKind, EventSource};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::{
     AccessFlags, AddressVector, AsyncEvent, Completion, DeviceAttributes, Gid, GidEntry,
     PortAttributes, PostError, QpAttributes, QpCapabilities, QpInit, QpType, ReceiveRequest,
-    Result, SendRequest, VerbsError,
+    Result, SendRequest, Transport, VerbsError,
 };
 use crate::memory::MemoryRange;
 
@@ -172,6 +172,11 @@ pub trait Context: Send + Sync {
     /// A provider whose work is done by whoever polls then sees to it by
     /// itself at once, rather than after noticing; others do nothing.
     fn stop_polling(&self) {}
+
+    /// What carries the messages of this device.
+    fn transport(&self) -> Transport {
+        Transport::InfiniBand
+    }
 
     /// What is wrong with the device or its ports, as far as can be told
     /// without harm: why requests fail that were good. `None` when nothing is.

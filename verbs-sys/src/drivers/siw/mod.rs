@@ -23,7 +23,7 @@ use crate::uapi::siw::{AllocContextResp, CreateCqResp, CreateSrqResp, NO_KEY};
 use crate::uverbs::Uverbs;
 use crate::uverbs::qp::NewQp;
 use crate::uverbs::queues::{MadeCq, MadeSrq, NewCq, NewSrq};
-use crate::{AddressHandle, AddressVector, QpType, QueuePair, Result, VerbsError};
+use crate::{AddressHandle, AddressVector, QpType, QueuePair, Result, Transport, VerbsError};
 
 /// The driver.
 pub(crate) struct Siw;
@@ -31,6 +31,7 @@ pub(crate) struct Siw;
 impl Driver for Siw {
     /// `RDMA_DRIVER_SIW`.
     const ID: u32 = 18;
+    const TRANSPORT: Transport = Transport::Iwarp;
     const CONTEXT_ANSWER: usize = size_of::<AllocContextResp>();
     /// `siw_ureq_reg_mr`, of which nothing but zero is wanted, and
     /// `siw_uresp_reg_mr`, whose key the common answer has, too.
