@@ -1,5 +1,8 @@
 # One guest: a folder shared with it, its output as it comes, its end.
 
+# How long a guest may take until it is up, in seconds: a few on an idle machine.
+boot_limit=180
+
 # Hardware virtualisation, where it is real. A machine that is itself a guest may
 # offer a /dev/kvm in which Debian's kernel never gets through its first
 # instructions, hence the look at the modules.
@@ -14,8 +17,26 @@ accelerator() {
 # Boots the guest and waits for its end: boot SHARED SECONDS. SHARED is mounted at
 # /lab in the guest, and has what the guest is to do (see guest/init) and gets what
 # it leaves. Returns the exit status of the guest's program, 124 when time was up,
-# 125 when the guest didn't come up or ended by itself.
+# 125 when the guest didn't come up, not even at the second try, or ended by itself.
 boot() {
+    local status=0
+    boot_once "$@" || status=$?
+    [ "$status" = 125 ] && ! [ -e "$1/up" ] || return "$status"
+    say "the guest did not come up: once more"
+    boot_once "$@"
+}
+
+# Ends a guest that doesn't come up in time: watch_boot PID SHARED.
+watch_boot() {
+    local i
+    for ((i = 0; i < boot_limit; i++)); do
+        sleep 1
+        [ ! -e "$2/up" ] && kill -0 "$1" 2>/dev/null || return 0
+    done
+    kill "$1"
+}
+
+boot_once() {
     local shared=$1 seconds=$2
     local initrd=$scratch/initrd accel
     read -ra accel <<<"$(accelerator)"
@@ -43,6 +64,7 @@ boot() {
     )
     timeout -k 5 "$seconds" "${machine[@]}" </dev/null &
     guest=$!
+    watch_boot "$guest" "$shared" &
     tail -n +1 -f --pid="$guest" -s 0.2 "$shared/output" &
     local status=0
     wait "$guest" || status=$?
