@@ -6,6 +6,7 @@
 #   # net: peer            layout of the guest's network
 #   # seconds: 240         how long the guest may take, its boot included
 #   # ours: ib_write_bw    commands of ours that it runs
+#   # quick: /default/      regular expression of the cases that --quick takes
 
 # Prints a value of a suite's head: head_of SUITE WORD.
 head_of() { sed -n "/^[^#]/q; s/^# $2: *//p" "$lab/suites/$1"; }
@@ -50,6 +51,8 @@ collect_commands() {
         (cd "$project" && RUSTFLAGS="-C target-feature=+crt-static" \
             cargo build --quiet --release --target "$host" -p ironverbs) || die "the commands don't build"
         from=${CARGO_TARGET_DIR:-$project/target}/$host/release
+        # The next suite takes the same.
+        bin=$from
     fi
     [ -d "$from" ] || die "there is no folder $from"
     for file in "$from"/*; do
@@ -65,7 +68,7 @@ share() {
     cp -r "$lab/guest" "$into/guest"
     [ ${#script_arguments[@]} = 0 ] || printf -v arguments '%q ' "${script_arguments[@]}"
     {
-        printf '%s=%q\n' mode "$mode" net "$net" mtu "$mtu" cases "$cases" stock "$stock"
+        printf '%s=%q\n' mode "$mode" net "$net" mtu "$mtu" cases "${cases:-.}" stock "$stock"
         echo "arguments=($arguments)"
     } >"$into/settings"
 }
@@ -80,6 +83,7 @@ keep_logs() {
 run_suite() {
     local suite=$1 shared=$scratch/$1 command status=0
     mode=suite net=$(head_of "$suite" net)
+    [ -z "$quick" ] || cases=$(head_of "$suite" quick)
     share "$shared"
     cp "$lab/suites/$suite" "$shared/suite"
     if [ -z "$stock" ]; then
