@@ -12,6 +12,7 @@ mod outgoing;
 
 pub use check::WrongData;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use verbs_sys::{AddressHandle, QpType};
@@ -88,7 +89,9 @@ impl<'a> Test<'a> {
     /// Ready to begin.
     pub(crate) fn new(parts: Parts<'a>) -> Self {
         let patience = parts.params.control.peer_timeout;
-        let watchdog = Watchdog::new(parts.presence, parts.interrupt, patience);
+        let context = Arc::clone(&parts.adapter.context);
+        let watchdog = Watchdog::new(parts.presence, parts.interrupt, patience)
+            .with_device(move || context.trouble().is_some());
         let grace = match parts.params.tool.is_bandwidth() {
             true => Duration::ZERO,
             false => LAST_MESSAGE_TIME,

@@ -101,6 +101,12 @@ pub enum RunError {
         /// For how long.
         waited: Duration,
     },
+    /// Nothing moves, and the device says that something is wrong with it.
+    #[error("no message went through for {}", seconds(*waited))]
+    DeviceDown {
+        /// For how long.
+        waited: Duration,
+    },
     /// The provider can't wait for completions.
     #[error("cannot wait for completions: {0}; leave -e out")]
     Wait(verbs_sys::VerbsError),
@@ -175,6 +181,7 @@ impl RunError {
             Self::PeerGone
             | Self::DeviceGone
             | Self::Stalled { .. }
+            | Self::DeviceDown { .. }
             | Self::Interrupted
             | Self::Screen(_) => String::new(),
         }

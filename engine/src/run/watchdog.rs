@@ -16,6 +16,10 @@ const TURNS_PER_GLANCE: u32 = 64;
 /// Time from one look to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// When nothing has moved for so long, the device is asked, again and again: some
+/// (the kernel's rxe) repeat a message for ever while their port is down.
+const ASK_AFTER: Duration = Duration::from_secs(1);
+
 /// Watches over a loop.
 pub(crate) struct Watchdog {
     peer: Presence,
@@ -30,6 +34,10 @@ pub(crate) struct Watchdog {
     seen: u64,
     moved: Moment,
     closed: Option<(Moment, End)>,
+    /// Says whether something is wrong with the device.
+    troubled: Option<Box<dyn Fn() -> bool>>,
+    /// When it was asked last.
+    asked: Moment,
     /// Is told what the looks see.
     live: Option<Live>,
 }
@@ -47,6 +55,8 @@ impl Watchdog {
             seen: 0,
             moved: Moment::now(),
             closed: None,
+            troubled: None,
+            asked: Moment::now(),
             live: None,
         }
     }
@@ -54,6 +64,12 @@ impl Watchdog {
     /// Lets the loop go on for so long after the peer has closed the connection.
     pub(crate) fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Asks whether something is wrong with the device when nothing moves.
+    pub(crate) fn with_device(mut self, troubled: impl Fn() -> bool + 'static) -> Self {
+        self.troubled = Some(Box::new(troubled));
         self
     }
 
@@ -123,6 +139,12 @@ impl Watchdog {
             live.look(now, progress)?;
         }
         let waited = now - self.moved;
+        if waited >= ASK_AFTER && now - self.asked >= ASK_AFTER {
+            self.asked = now;
+            if self.troubled.as_ref().is_some_and(|troubled| troubled()) {
+                return Err(RunError::DeviceDown { waited });
+            }
+        }
         if waited > self.patience {
             return Err(RunError::Stalled { waited });
         }
@@ -160,6 +182,27 @@ mod tests {
         let (near, _far) = UnixStream::pair().unwrap();
         let mut dog = Watchdog::new(over(&near), &Interrupt::new(), PATIENCE);
         assert!(matches!(spin(&mut dog, |_| 7), RunError::Stalled { .. }));
+    }
+
+    #[test]
+    fn asks_the_device_when_nothing_moves() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let guard = |troubled| {
+            Watchdog::new(over(&near), &Interrupt::new(), ASK_AFTER * 2)
+                .with_device(move || troubled)
+        };
+        let bitten = spin(&mut guard(true), |_| 7);
+        assert!(matches!(bitten, RunError::DeviceDown { waited } if waited < ASK_AFTER * 2));
+        let bitten = spin(&mut guard(false), |_| 7);
+        assert!(matches!(bitten, RunError::Stalled { .. }));
+        let start = Instant::now();
+        let mut moving = guard(true);
+        for turn in 0.. {
+            moving.turn(turn).unwrap();
+            if start.elapsed() > ASK_AFTER + LOOK_EVERY * 2 {
+                break;
+            }
+        }
     }
 
     #[test]
