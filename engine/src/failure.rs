@@ -192,6 +192,26 @@ pub enum Failure {
         /// How often the peer does.
         theirs: u32,
     },
+    /// The ends would not fill and validate the same chunks (`--data_validation`).
+    #[error(
+        "this end validates chunks of {ours} messages and the peer of {theirs}: \
+         give both ends the same -t"
+    )]
+    Chunks {
+        /// Messages of a chunk of ours.
+        ours: usize,
+        /// Of the peer's.
+        theirs: usize,
+    },
+    /// The peer's memory isn't laid out as ours.
+    #[error(
+        "the peer's ring of queue pair {qp} is not where validated data of this test go: \
+         give both ends the same -t"
+    )]
+    Rings {
+        /// Index of the queue pair.
+        qp: usize,
+    },
     /// A counter can't be read (`-W`).
     #[error(transparent)]
     Counters(#[from] CounterError),
@@ -243,8 +263,10 @@ impl Failure {
             }
             Self::Troubled { failure, .. } => failure.stock_text(tool),
             Self::BelowLimit { stock } => (*stock).to_owned(),
+            Self::WrongData(error) => error.stock_text(),
             Self::Unsupported(_)
-            | Self::WrongData(_)
+            | Self::Chunks { .. }
+            | Self::Rings { .. }
             | Self::Repeat { .. }
             | Self::CpuTimes(_)
             | Self::Interrupted

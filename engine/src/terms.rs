@@ -82,7 +82,7 @@ impl Params {
             sizes: self.sizes.count() * self.repeat,
             ending: self.ending(),
             duplex: self.bidirectional,
-            data_validation: false,
+            data_validation: self.data_validation,
             cm_connected: self.control.rdma_cm_qps,
         }
     }

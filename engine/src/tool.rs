@@ -23,8 +23,9 @@ use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
 use crate::reporter::{Reporter, announced_duration};
+use crate::run::Credit;
 use crate::screen::Screen;
-use crate::setup::{Adapter, Layout, Path, QKEY, Resources, join_group, to_init};
+use crate::setup::{Adapter, Layout, Path, QKEY, Resources, RingLayout, join_group, to_init};
 use crate::traffic::{Parts, Test};
 use crate::words::Connection;
 
@@ -253,8 +254,12 @@ fn negotiate(
     let own_mtu = adapter.path_mtu(params);
     screen.messages(&own_mtu.messages)?;
 
+    let ring = RingLayout::of(params);
     let own = Host {
-        version: Version::repeating(params.repeat),
+        version: match &ring {
+            Some(ring) => Version::with_chunks(ring.chunk),
+            None => Version::repeating(params.repeat),
+        },
         page_size: host::page_size(),
         cache_line: host::cache_line(),
         mtu: own_mtu.value as u8,
@@ -280,6 +285,9 @@ fn negotiate(
     let negotiation = session
         .negotiate(&wire_parameters(params, &adapter))
         .map_err(failed)?;
+    let credit = ring
+        .map(|ring| ring_credit(&ring, session.peer_version()))
+        .transpose()?;
     let (out_reads, lowered) = negotiation.limit_out_reads(adapter.out_reads);
     if lowered {
         screen.out(OUT_READS_LOWERED)?;
@@ -295,6 +303,7 @@ fn negotiate(
             Connection::Ud => GRH_BYTES,
             _ => 0,
         },
+        ring,
     };
     let mut resources = Resources::new(&adapter, params, layout)?;
     let inline = device::granted_inline(adapter.inline, resources.queues.inline);
@@ -326,6 +335,7 @@ fn negotiate(
         resources,
         path,
         records,
+        credit,
         reporter,
         presence: line.presence,
         manager: line.manager.filter(|_| params.control.rdma_cm_qps),
@@ -338,6 +348,19 @@ fn negotiate(
         std::thread::sleep(params.wait_destroy);
     }
     result
+}
+
+/// How the sender learns how far validated data have been looked at.
+fn ring_credit(ring: &RingLayout, peer: &Version) -> Result<Credit, Failure> {
+    match peer.chunk() {
+        Some(theirs) if theirs != ring.chunk => Err(Failure::Chunks {
+            ours: ring.chunk,
+            theirs,
+        }),
+        _ if ring.reads => Ok(Credit::Here),
+        Some(_) => Ok(Credit::AtPeer),
+        None => Ok(Credit::Unknown),
+    }
 }
 
 /// What we tell the peer about each queue pair.
@@ -371,7 +394,9 @@ fn key_records(
                 psn: psns.next()?,
                 rkey,
                 vaddr,
-                tail_markers: None,
+                tail_markers: memory.layout.ring.map(|ring| {
+                    memory.addr(published) - (published.offset as u64) + ring.marker(0, 0) as u64
+                }),
                 gid: Some(gid.0),
                 srqn: match (params.connection, &resources.queues.srq) {
                     (Connection::Xrc, Some(srq)) => srq.number(),
@@ -405,7 +430,7 @@ fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
         rdma_cm: params.control.rdma_cm,
         no_enhanced_reorder: false,
         sig_offload: false,
-        data_validation: false,
+        data_validation: params.data_validation,
         device: (&adapter.attributes).into(),
         mlx5_comp_mask: 0,
     }

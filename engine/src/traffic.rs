@@ -3,12 +3,14 @@
 //!
 //! - `bandwidth` and `latency`: the traffic of one message size;
 //! - `outgoing`: what is sent, and which way it takes;
-//! - `check`: whether the right data came in.
+//! - `check`: whether the right data came in, and `validation`: the same while
+//!   they come in (`--data_validation`).
 
 mod bandwidth;
 mod check;
 mod latency;
 mod outgoing;
+mod validation;
 
 pub use check::WrongData;
 
@@ -29,7 +31,9 @@ use crate::options::{Length, Machine, Params, RateLimiter, Sizes};
 use crate::report::address::Whose;
 use crate::report::notes;
 use crate::reporter::Reporter;
-use crate::run::{Live, Operation, PreparedReceives, RunError, Watchdog, post_receives};
+use crate::run::{
+    Credit, Live, Operation, PreparedReceives, RunError, Validation, Watchdog, post_receives,
+};
 use crate::setup::{Adapter, Path, Resources, address_vector, to_rtr, to_rts};
 use crate::stats::{CpuTimes, Steadiness};
 use crate::words::Connection;
@@ -54,6 +58,10 @@ pub(crate) struct Test<'a> {
     handles: Vec<Box<dyn AddressHandle>>,
     /// The receives of one message size, for each queue pair that receives.
     inbox: Vec<PreparedReceives>,
+    /// Under `--data_validation`: how far the sender may go, and the look at
+    /// what comes in.
+    credit: Option<Credit>,
+    validation: Option<Validation>,
     reporter: Reporter<'a>,
     steadiness: Steadiness,
     watchdog: Watchdog,
@@ -77,6 +85,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) resources: Resources,
     pub(crate) path: Path,
     pub(crate) records: Vec<KeyRecord>,
+    /// Under `--data_validation`.
+    pub(crate) credit: Option<Credit>,
     pub(crate) reporter: Reporter<'a>,
     /// Tells of the control connection's end.
     pub(crate) presence: Presence,
@@ -106,6 +116,8 @@ impl<'a> Test<'a> {
             peers: Vec::new(),
             handles: Vec::new(),
             inbox: Vec::new(),
+            credit: parts.credit,
+            validation: None,
             reporter: parts.reporter,
             steadiness: Steadiness::of_host(!parts.params.report.ignore_cpu_frequency),
             watchdog: watchdog.with_grace(grace).with_live(live),
@@ -177,6 +189,7 @@ impl<'a> Test<'a> {
         self.peers = session
             .exchange_keys(stage, &self.records)
             .map_err(failed)?;
+        self.check_rings()?;
         if let Some(lid) = self.params.path.destination_lid {
             for peer in &mut self.peers {
                 peer.lid = lid;
@@ -331,8 +344,10 @@ impl<'a> Test<'a> {
     /// After the dialogue: ends the connections.
     fn finish(mut self, session: Session<Box<dyn Channel>>) -> Result<(), Failure> {
         self.end_of_rows()?;
+        let validated = self.end_validation();
         self.connections.end(&mut self.resources.queues.qps);
         session.end();
+        validated?;
         self.check_payload()?;
         if !self.params.tool.is_bandwidth() {
             return Ok(());
@@ -368,6 +383,7 @@ impl<'a> Test<'a> {
         if self.params.is_active() || self.params.tool.is_bandwidth() {
             self.reporter.titles()?;
         }
+        self.start_validation()?;
         if !self.params.is_active() && !self.params.receives() {
             return Ok(());
         }

@@ -86,7 +86,6 @@ fn is_supported(line: &str) -> bool {
         "-z",
         "-O",
         "-W",
-        "--data_validation",
         "--payload_file_path=payload.txt",
         "--use_hugepages",
         "--mmap",

@@ -13,6 +13,10 @@ pub const ANNOUNCED: &str = "6.29";
 /// What follows the announced version when a test is measured several times.
 const REPEATS: &str = "+repeat";
 
+/// What follows it when the receiver of validated data tells how far it has
+/// looked: then the messages of a chunk, in hexadecimal digits.
+const RING: &str = "+ring";
+
 /// The oldest version stock and we talk to.
 const OLDEST: f64 = 5.70;
 
@@ -49,6 +53,21 @@ impl Version {
         text.split_once(REPEATS)
             .and_then(|(_, runs)| runs.parse().ok())
             .unwrap_or(1)
+    }
+
+    /// The version we announce under `--data_validation`, with so many
+    /// messages in a chunk, at most 20 bits. Stock reads the number and no
+    /// further.
+    pub fn with_chunks(messages: usize) -> Self {
+        Self::from_text(&format!("{ANNOUNCED}{RING}{messages:x}"))
+    }
+
+    /// Messages of a chunk of the peer's, which then tells how far it has
+    /// validated: `None` unless it is one of ours.
+    pub fn chunk(&self) -> Option<usize> {
+        let text = self.to_string();
+        let (_, messages) = text.split_once(RING)?;
+        usize::from_str_radix(messages, 16).ok()
     }
 
     /// A version from its text; what does not fit 15 characters is cut off.
@@ -196,6 +215,18 @@ mod tests {
         }
         assert_eq!(Version::from_text("6.29+repeatx").repeats(), 1);
         assert_eq!(Version::from_text("6.06").repeats(), 1);
+    }
+
+    #[test]
+    fn tells_stock_nothing_and_ours_its_chunks() {
+        assert_eq!(Version::announced().chunk(), None);
+        for messages in [1, 128, 0x2_0000] {
+            let version = Version::parse(*Version::with_chunks(messages).bytes()).unwrap();
+            assert_eq!(version.chunk(), Some(messages));
+            assert_eq!((version.number(), version.repeats()), (6.29, 1));
+            assert_eq!(version.bytes()[VERSION_LEN - 1], 0);
+        }
+        assert_eq!(Version::from_text("6.29+ringx").chunk(), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::options::Params;
 use crate::setup::{Adapter, Path, Resources};
-use crate::words::{Side, Verb};
+use crate::words::Side;
 
 /// How often a server is asked that doesn't listen yet, and how long apart:
 /// stock's begins to listen when the client is already told to connect.
@@ -210,9 +210,9 @@ impl Manager {
 impl Meeting<'_> {
     /// What this end can do, for the peer to know.
     fn parameters(&self) -> ConnectParameters<'static> {
-        let reads = match self.params.verb() {
-            Verb::Read | Verb::Atomic => u8::try_from(self.path.out_reads).unwrap_or(u8::MAX),
-            _ => 0,
+        let reads = match self.params.asks_peer_memory() {
+            true => u8::try_from(self.path.out_reads).unwrap_or(u8::MAX),
+            false => 0,
         };
         ConnectParameters {
             srq: self.params.use_srq,

@@ -11,7 +11,7 @@ use super::device_class::DeviceClass;
 use super::message::{EXIT_FAILURE, ExitReason, LINE, Messages, Outcome, Resolved};
 use super::params::{MtuRequest, Params, Sizes};
 use crate::words::Connection;
-use crate::words::{Tool, Verb};
+use crate::words::Tool;
 
 /// A value, and what there is to say about how it was arrived at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,10 +85,10 @@ pub fn largest_message(params: &Params, mtu: PathMtu) -> Adjusted<Option<u32>> {
 }
 
 /// Reads and atomics in flight: `-o`, up to `max_qp_rd_atom` of the device;
-/// 1 for the other verbs.
-pub fn outstanding_reads(tool: Tool, asked: Option<u32>, device_max: u32) -> Adjusted<u32> {
-    match (tool.verb, asked) {
-        (Verb::Send | Verb::Write, _) => Adjusted::silent(1),
+/// 1 for a test that has neither (`used`).
+pub fn outstanding_reads(used: bool, asked: Option<u32>, device_max: u32) -> Adjusted<u32> {
+    match (used, asked) {
+        (false, _) => Adjusted::silent(1),
         (_, None) => Adjusted::silent(device_max),
         (_, Some(asked)) if asked <= device_max => Adjusted::silent(asked),
         (_, Some(_)) => {

@@ -357,6 +357,8 @@ pub struct Params {
     pub use_srq: bool,
     /// `--mr_per_qp`.
     pub mr_per_qp: bool,
+    /// `--data_validation`.
+    pub data_validation: bool,
     /// `--cqe_poll`, `--disable_dynamic_polling`.
     pub polling: Polling,
     /// `--rate_limit` and company.
@@ -465,6 +467,20 @@ impl Params {
             && (matches!(self.machine, Machine::Server)
                 || self.bidirectional
                 || !self.tool.is_bandwidth())
+    }
+
+    /// Whether Reads or atomics are in flight.
+    pub fn asks_peer_memory(&self) -> bool {
+        self.tool.verb.is_round_trip() || self.data_validation
+    }
+
+    /// Whether the data that this end validates come in here.
+    pub const fn validates(&self) -> bool {
+        let receives = match self.tool.verb {
+            Verb::Read => matches!(self.machine, Machine::Client),
+            _ => matches!(self.machine, Machine::Server),
+        };
+        self.data_validation && (receives || self.bidirectional)
     }
 
     /// True for SEND and for anything with immediate data: the responder

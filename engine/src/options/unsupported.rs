@@ -16,7 +16,6 @@ const NOT_YET: &[(&str, &str)] = &[
         "leave it out: the server waits for a client first",
     ),
     ("use-null-mr", "leave it out: the buffer is ordinary memory"),
-    ("data_validation", "leave it out at both ends"),
     ("aes_xts", "leave the encryption options out at both ends"),
 ];
 

@@ -16,7 +16,7 @@ use crate::options::{Params, Polling, RateLimiter};
 use crate::setup::Queues;
 
 /// Completions per poll where the number adapts in stock: the most it goes to.
-const DYNAMIC_BATCH: u16 = 1024;
+pub(super) const DYNAMIC_BATCH: u16 = 1024;
 
 /// Keeps the send queues of all queue pairs filled.
 pub(crate) struct Sender<'a> {

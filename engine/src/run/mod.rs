@@ -14,6 +14,8 @@
 //! - `phases`: the parts of a timed run;
 //! - `pacer`: the software rate limiter;
 //! - `live`: lines about how a run gets on;
+//! - `validation`: the sender's loop under `--data_validation`, and the look
+//!   at what came in;
 //! - `watchdog`: what keeps a loop from spinning for ever.
 
 mod arrival;
@@ -31,6 +33,7 @@ mod receiver;
 mod requests;
 mod round_trip;
 mod sleeper;
+mod validation;
 mod watchdog;
 
 pub use error::RunError;
@@ -48,4 +51,5 @@ pub(crate) use receiver::{Receiver, post_receives};
 pub(crate) use requests::{Prepared, PreparedReceives, Route, Shape};
 pub(crate) use round_trip::RoundTrips;
 pub(crate) use sleeper::Sleeper;
+pub(crate) use validation::{Credit, RingSender, Target, Validation, Verdict};
 pub(crate) use watchdog::Watchdog;

@@ -73,7 +73,7 @@ impl Adapter {
         let inline = device::inline_size(params, class);
         screen.messages(&inline.messages)?;
         let out_reads = device::outstanding_reads(
-            params.tool,
+            params.asks_peer_memory(),
             params.outstanding_reads,
             attributes.max_qp_rd_atom,
         );

@@ -39,12 +39,15 @@ pub(crate) struct Path {
 
 /// RESET to INIT: the port, and what the peer may do.
 pub(crate) fn to_init(qp: &mut dyn QueuePair, params: &Params, path: &Path) -> Result<(), Failure> {
-    let access = match params.verb() {
+    let mut access = match params.verb() {
         Verb::Write | Verb::WriteImm => AccessFlags::REMOTE_WRITE,
         Verb::Read => AccessFlags::REMOTE_READ,
         Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
         Verb::Send | Verb::SendImm => AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE,
     };
+    if params.data_validation {
+        access |= AccessFlags::REMOTE_ATOMIC | AccessFlags::REMOTE_READ;
+    }
     let datagrams = qp.qp_type() == QpType::Ud;
     qp.modify(&QpAttributes {
         pkey_index: Some(path.pkey_index),

@@ -1,6 +1,8 @@
 //! Where in the buffer which message lies. Stock's peers rely on it: they
 //! write and read the addresses we publish, and cycle through them.
 
+use super::ring::RingLayout;
+
 /// The layout of the buffers of all queue pairs.
 ///
 /// One block serves all queue pairs, first the areas we send from, then those
@@ -19,6 +21,8 @@ pub(crate) struct Layout {
     pub(crate) block_per_qp: bool,
     /// What comes before each received message: the GRH of a datagram.
     pub(crate) header: usize,
+    /// The block has rings instead of areas (`--data_validation`).
+    pub(crate) ring: Option<RingLayout>,
 }
 
 /// A place in one of the blocks.
@@ -68,6 +72,9 @@ impl Layout {
 
     /// Bytes of a block; `None` when no address space is that large.
     pub(crate) fn block_len(&self) -> Option<usize> {
+        if let Some(ring) = &self.ring {
+            return Some(ring.len());
+        }
         let qps = if self.block_per_qp { 1 } else { self.qps };
         let both = self.stride(self.area()).checked_add(self.receive_area())?;
         both.checked_mul(qps)?.checked_add(self.lead())
@@ -96,7 +103,12 @@ impl Layout {
 
     /// The area of queue pair `qp` that the peer may touch.
     pub(crate) fn published(&self, qp: usize) -> Place {
-        if self.block_per_qp {
+        if let Some(ring) = &self.ring {
+            Place {
+                block: 0,
+                offset: ring.published(qp),
+            }
+        } else if self.block_per_qp {
             Place {
                 block: qp,
                 offset: self.area(),
@@ -142,6 +154,7 @@ mod tests {
             qps,
             block_per_qp: false,
             header: 0,
+            ring: None,
         }
     }
 
@@ -191,7 +204,7 @@ mod tests {
             page in prop::sample::select(vec![4096_usize, 65536]),
             header in prop::sample::select(vec![0_usize, 40]),
         ) {
-            let layout = Layout { page, line: 64, size, qps, block_per_qp, header };
+            let layout = Layout { page, line: 64, size, qps, block_per_qp, header, ring: None };
             let message = message.min(size);
             let reach = |length| (layout.slots(length) - 1) * layout.stride(length) + length;
             prop_assert!(reach(message) <= layout.area());

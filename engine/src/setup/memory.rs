@@ -12,6 +12,7 @@ use super::adapter::Adapter;
 use super::layout::{Layout, Place};
 use super::payload::Payload;
 use super::resources::failed;
+use super::ring::RingLayout;
 use crate::failure::Failure;
 use crate::options::{MemorySource, Params};
 use crate::words::Verb;
@@ -65,6 +66,10 @@ impl Memory {
             blocks,
             payload,
         };
+        if let Some(ring) = &memory.layout.ring {
+            memory.fill_rings(ring);
+            return Ok(memory);
+        }
         for area in memory.sources(params) {
             match &memory.payload {
                 Some(payload) => payload.fill(memory.buffer(area), area.offset, layout.area()),
@@ -86,6 +91,21 @@ impl Memory {
             Verb::Read => Vec::new(),
             _ if params.is_active() => qps.map(|qp| self.layout.sends_from(qp)).collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Writes the patterns. Markers begin with 0, but with 1 where the peer
+    /// asks for their old values: it tells a first one by that from none.
+    fn fill_rings(&self, ring: &RingLayout) {
+        let buffer = &self.blocks[0].buffer;
+        for round in 0..RingLayout::PATTERNS {
+            let byte = RingLayout::pattern_byte(round);
+            // Inside the buffer by the layout.
+            let _ = buffer.fill(ring.pattern(round), ring.size, byte);
+        }
+        let markers = (0..ring.qps).flat_map(|qp| (0..ring.chunks).map(move |chunk| (qp, chunk)));
+        for (qp, chunk) in markers.filter(|_| ring.reads) {
+            let _ = buffer.write(ring.marker(qp, chunk), &1_u64.to_ne_bytes());
         }
     }
 
@@ -183,6 +203,9 @@ fn access(params: &Params, iwarp: bool) -> AccessFlags {
             Verb::Atomic => AccessFlags::REMOTE_ATOMIC,
             Verb::Send | Verb::SendImm => AccessFlags::empty(),
         };
+    if params.data_validation {
+        access |= AccessFlags::REMOTE_ATOMIC | AccessFlags::REMOTE_READ;
+    }
     access.set(AccessFlags::RELAXED_ORDERING, params.relaxed_ordering);
     access.set(AccessFlags::ON_DEMAND, params.memory.on_demand);
     access

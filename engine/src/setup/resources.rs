@@ -97,7 +97,7 @@ impl Queues {
         words: u32,
     ) -> Result<Self, Failure> {
         let context = &*adapter.context;
-        let tx_depth = params.tx_depth + words;
+        let tx_depth = send_depth(params) + words;
         let channel = params
             .events
             .map(|_| context.create_comp_channel())
@@ -200,6 +200,15 @@ impl Queues {
             channel,
             inline,
         })
+    }
+}
+
+/// Requests that the send queue of a queue pair holds: under
+/// `--data_validation` those for markers and counters, too, as many as in stock.
+fn send_depth(params: &Params) -> u32 {
+    match params.data_validation {
+        true => params.tx_depth.saturating_mul(3),
+        false => params.tx_depth,
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::Test;
 use super::outgoing::Outgoing;
+use super::validation::targets;
 use crate::exchange::BandwidthReport;
 use crate::failure::{Failure, RunLoop};
 use crate::options::{Length, Machine};
 use crate::report::notes;
 use crate::run::{
-    Counted, Course, Duplex, Endless, Phases, Receiver, RunError, Sender, Timed, Watchdog,
+    Counted, Course, Duplex, Endless, Phases, Receiver, RingSender, RunError, Sender, Timed,
+    Watchdog,
 };
 use crate::setup::Resources;
 use crate::stats::{BandwidthFigures, BandwidthSamples, BandwidthShape, Volume};
@@ -17,6 +19,7 @@ enum Traffic<'a> {
     Sender(Sender<'a>),
     Receiver(Receiver<'a>),
     Duplex(Duplex<'a>),
+    Rings(RingSender<'a>),
 }
 
 impl Traffic<'_> {
@@ -25,6 +28,7 @@ impl Traffic<'_> {
             Self::Sender(sender) => sender.run(course, watchdog),
             Self::Receiver(receiver) => receiver.run(course, watchdog),
             Self::Duplex(duplex) => duplex.run(course, watchdog),
+            Self::Rings(sender) => sender.run(course, watchdog),
         }
     }
 }
@@ -62,20 +66,33 @@ impl Test<'_> {
             credits,
             ..
         } = &mut self.resources;
-        let prepared = outgoing.prepared(memory, size, queues.inline);
         let (granted, returns) = outgoing.credits(credits.as_ref());
+        let rings = self.credit.zip(memory.layout.ring);
+        let prepared = match rings {
+            Some(_) => Vec::new(),
+            None => outgoing.prepared(memory, size, queues.inline),
+        };
         let bytes = size as usize;
         let watchdog = &mut self.watchdog;
-        let mut traffic = match run_loop {
-            RunLoop::Receiver => {
+        let mut traffic = match (run_loop, rings) {
+            (_, Some((credit, ring))) => {
+                let place = memory.layout.published(0);
+                let local = (memory.buffer(place), memory.lkey(place));
+                let targets = targets(&self.peers);
+                let sender = RingSender::new(queues, local, ring, &targets, credit, params);
+                Traffic::Rings(sender)
+            }
+            (RunLoop::Receiver, None) => {
                 let receiver = Receiver::new(queues, &self.inbox, params);
                 Traffic::Receiver(receiver.returning(returns))
             }
-            RunLoop::Duplex => match Duplex::new(queues, &prepared, &self.inbox, params, bytes) {
-                Some(duplex) => Traffic::Duplex(duplex.with_credits(granted, returns)),
-                None => return Ok(()),
-            },
-            RunLoop::Sender | RunLoop::Endless => {
+            (RunLoop::Duplex, None) => {
+                match Duplex::new(queues, &prepared, &self.inbox, params, bytes) {
+                    Some(duplex) => Traffic::Duplex(duplex.with_credits(granted, returns)),
+                    None => return Ok(()),
+                }
+            }
+            (RunLoop::Sender | RunLoop::Endless, None) => {
                 let mut sender = Sender::new(queues, &prepared, params, bytes).within(granted);
                 if params.warm_up && !params.has_receive_completions() {
                     sender.warm_up(watchdog)?;

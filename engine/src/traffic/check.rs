@@ -30,6 +30,28 @@ pub enum WrongData {
         /// What should be there.
         expected: u8,
     },
+    /// A chunk isn't what the sender fills it with.
+    #[error(
+        "--data_validation: {errors} of the chunks that came in are wrong, the first at byte \
+         {offset} of a message in chunk {chunk} of the ring of queue pair {qp}: it is \
+         {found:#04x}, not {expected:#04x}; the path, a device or the peer corrupts data"
+    )]
+    Chunk {
+        /// Which end says so, where both do.
+        role: &'static str,
+        /// Chunks that are wrong.
+        errors: u64,
+        /// Index of the queue pair.
+        qp: usize,
+        /// Chunk of its ring.
+        chunk: usize,
+        /// Byte of the message.
+        offset: usize,
+        /// What is there.
+        found: u8,
+        /// What should be there.
+        expected: u8,
+    },
     /// The counters that the peer worked on show another number of operations.
     #[error(
         "--check_payload: the counters of queue pair {qp} sum up to {found}, not {expected}: \
@@ -43,6 +65,27 @@ pub enum WrongData {
         /// How many operations there were.
         expected: u64,
     },
+}
+
+impl WrongData {
+    /// What stock prints, of what it looks at, too.
+    pub(crate) fn stock_text(&self) -> String {
+        match self {
+            Self::Chunk {
+                role,
+                errors,
+                qp,
+                chunk,
+                offset,
+                found,
+                expected,
+            } => format!(
+                "VALIDATION: FAILED{role} - {errors} error(s), first at QP {qp}, Chunk {chunk}, \
+                 Offset {offset} (expected {expected:#04x}, got {found:#04x})\n"
+            ),
+            Self::Payload { .. } | Self::Counter { .. } => String::new(),
+        }
+    }
 }
 
 impl Test<'_> {

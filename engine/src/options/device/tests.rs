@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::from_command_line;
 use crate::options::message::Stream;
-use crate::options::tool::{ATOMIC_BW, READ_BW, READ_LAT, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
+use crate::options::tool::{READ_BW, READ_LAT, SEND_BW, SEND_LAT, WRITE_BW, WRITE_LAT};
 
 fn params(tool: Tool, line: &str) -> Params {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -71,10 +71,10 @@ fn datagrams_are_one_packet() {
 
 #[test]
 fn outstanding_reads_are_at_most_the_devices() {
-    assert_eq!(outstanding_reads(WRITE_BW, None, 16).value, 1);
-    assert_eq!(outstanding_reads(READ_BW, None, 16).value, 16);
-    assert_eq!(outstanding_reads(READ_BW, Some(4), 16), Adjusted::silent(4));
-    let adjusted = outstanding_reads(ATOMIC_BW, Some(100), 16);
+    assert_eq!(outstanding_reads(false, None, 16).value, 1);
+    assert_eq!(outstanding_reads(true, None, 16).value, 16);
+    assert_eq!(outstanding_reads(true, Some(4), 16), Adjusted::silent(4));
+    let adjusted = outstanding_reads(true, Some(100), 16);
     assert_eq!((adjusted.value, out(&adjusted).as_str()), (16, LINE));
     assert_eq!(
         err(&adjusted),

@@ -72,6 +72,18 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
              duration with --interval\n",
         ));
     }
+    if s.data_validation && s.repeat > 1 {
+        return Err(Refusal::stricter(
+            " --data_validation goes through its rings once: leave --repeat out, and give a \
+             larger -n\n",
+        ));
+    }
+    if s.data_validation && s.warm_up {
+        return Err(Refusal::stricter(
+            " --data_validation checks every message, and those of --perform_warm_up are none: \
+             leave one of them out\n",
+        ));
+    }
     if s.rate_type.is_some() && s.rate.is_none() {
         return Err(Refusal::stricter(
             " --rate_limit_type without a rate limits nothing: add --rate_limit=<rate>\n",
@@ -128,6 +140,7 @@ pub(super) fn params(s: Settings) -> Params {
         events: s.events.then(|| s.completion_vector.unwrap_or(0)),
         use_srq: s.use_srq,
         mr_per_qp: s.mr_per_qp,
+        data_validation: s.data_validation,
         polling: match s.dynamic_polling {
             true => Polling::Dynamic,
             false => Polling::Fixed(s.cqe_poll.unwrap_or(POLL_BATCH)),

@@ -495,7 +495,7 @@ fn what_is_missing_is_refused_with_the_next_step() {
     for (tool, line, name) in [
         (WRITE_BW, "-c DC", "mlx5"),
         (WRITE_BW, "-c SRD", "EFA"),
-        (WRITE_BW, "--data_validation", "--data_validation"),
+        (WRITE_BW, "-O", "--dualport"),
     ] {
         let resolved = resolve(tool, line);
         let Outcome::Exit { code, reason } = resolved.outcome else {
@@ -516,6 +516,8 @@ fn command_lines_that_cannot_work_are_refused() {
         ("--loopback --reversed", "--reversed"),
         ("-l 200 -s 64", "list of 200"),
         ("--rate_limit_type=SW", "--rate_limit=<rate>"),
+        ("--data_validation --repeat=2", "--repeat"),
+        ("--data_validation --perform_warm_up", "--perform_warm_up"),
     ] {
         let resolved = resolve(WRITE_BW, line);
         let text = resolved.messages.text(Stream::Stderr);

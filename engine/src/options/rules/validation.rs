@@ -12,6 +12,7 @@ pub(super) fn data_validation(s: &mut Settings, _: &mut Messages) -> Result<(), 
         return Ok(());
     }
     let checks = [
+        (s.mmap.is_some(), "requires --use_cuda or host memory"),
         (
             !(s.is_plain_write() || s.tool.verb == Verb::Read),
             "is only supported with WRITE or READ verb",

@@ -344,10 +344,13 @@ pub(super) const SECOND: &[OptionRow] = &[
     })
     .listed(Tools::BW)
     .symmetric()
-    .help("Check the data that arrive"),
+    .help(
+        "Check every byte that arrives, a chunk of -t messages at a time; the exit code is not 0 \
+             when one is wrong. Both ends need the same -t",
+    ),
     OptionRow::flag(Section::Traffic, "data_validation_debug", |_| {})
         .listed(Tools::BW)
-        .help("More about that check"),
+        .help("More about that check: nothing here"),
     OptionRow::text(Section::Queues, "pin_cores", "<list>", |s, v| {
         s.pin_cores = cpu_list::parse(v, s.cpus)?;
         Ok(())
