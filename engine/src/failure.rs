@@ -369,9 +369,9 @@ fn indices(table: &[GidEntry]) -> String {
     entries.join(", ")
 }
 
-/// A span of time as a sentence has it.
+/// A span of time as a sentence has it, to a tenth of a second.
 pub(crate) fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
+    format!("{} s", (time.as_secs_f64() * 10.0).round() / 10.0)
 }
 
 #[cfg(test)]
@@ -424,6 +424,12 @@ mod tests {
         assert_eq!(troubled.to_string(), format!("{text}; port 1 is down"));
         assert_eq!(troubled.stock_text(SEND_BW), stock);
         assert_eq!(troubled.exit_code(SEND_BW), 17);
+    }
+
+    #[test]
+    fn times_are_told_as_people_tell_them() {
+        assert_eq!(seconds(Duration::from_micros(30_011_274)), "30 s");
+        assert_eq!(seconds(Duration::from_millis(1250)), "1.3 s");
     }
 
     #[test]

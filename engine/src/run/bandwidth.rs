@@ -8,7 +8,7 @@ use super::course::Course;
 use super::credits::Granted;
 use super::error::RunError;
 use super::operation::Operation;
-use super::pacer::Pacer;
+use super::pacer::{Admission, Pacer};
 use super::requests::Prepared;
 use super::sleeper::Sleeper;
 use super::watchdog::Watchdog;
@@ -37,6 +37,8 @@ pub(super) struct Sends<'a> {
     cq_mod: u64,
     pacer: Option<Pacer>,
     credits: Option<Granted<'a>>,
+    /// The limiter has stopped the last attempt to post.
+    held_back: bool,
     posted: u64,
     completed: u64,
 }
@@ -126,11 +128,12 @@ impl<'a> Sender<'a> {
         while !course.is_over(sends.completed)? {
             let posted = sends.post(qps, course, limit)?;
             let polled = sends.poll(course, limit)?;
-            watchdog.turn(sends.completed)?;
+            sends.look_around(watchdog)?;
             if !posted && !polled {
                 sleeper.idle(watchdog, || sends.arm())?;
             }
         }
+        sends.linger(course, limit, watchdog)?;
         course.finish();
         Ok(())
     }
@@ -173,6 +176,7 @@ impl<'a> Sends<'a> {
             cq_mod,
             pacer,
             credits: None,
+            held_back: false,
             posted: 0,
             completed: 0,
         }
@@ -195,6 +199,42 @@ impl<'a> Sends<'a> {
             flow.begin(self.list, self.cq_mod);
         }
         (self.posted, self.completed) = (0, 0);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.begin();
+        }
+    }
+
+    /// Lets the watchdog look at how far the run has got.
+    #[inline]
+    pub(super) fn look_around(&self, watchdog: &mut Watchdog) -> Result<(), RunError> {
+        if self.held_back {
+            watchdog.excuse();
+        }
+        watchdog.turn(self.completed)
+    }
+
+    /// Ends a counted run no sooner than the limit of the rate has it: without
+    /// the time that belongs to the last burst, few bursts would seem too fast.
+    pub(super) fn linger<C: Course>(
+        &mut self,
+        course: &mut C,
+        limit: u64,
+        watchdog: &mut Watchdog,
+    ) -> Result<(), RunError> {
+        let is_early = |sends: &Self| {
+            let pacer = sends.pacer.as_ref();
+            pacer.is_some_and(|pacer| pacer.is_early(sends.posted))
+        };
+        if limit == u64::MAX || !is_early(self) {
+            return Ok(());
+        }
+        self.held_back = true;
+        while is_early(self) {
+            self.poll(course, limit)?;
+            self.look_around(watchdog)?;
+        }
+        course.completed(0, self.completed);
+        Ok(())
     }
 
     /// Asks for a notification.
@@ -213,6 +253,7 @@ impl<'a> Sends<'a> {
     ) -> Result<bool, RunError> {
         let tx_depth = u64::from(self.tx_depth);
         let before = self.posted;
+        self.held_back = false;
         for (index, (qp, flow)) in qps.iter_mut().zip(&mut self.flows).enumerate() {
             while flow.posted < limit && flow.posted + self.list <= tx_depth + flow.completed {
                 if let Some(credits) = &self.credits
@@ -221,10 +262,13 @@ impl<'a> Sends<'a> {
                     break;
                 }
                 // A list has at most the depth of the send queue.
-                if let Some(pacer) = &mut self.pacer
-                    && !pacer.admits(self.list as u32)
-                {
-                    return Ok(true);
+                match self.pacer.as_mut().map(|p| p.admit(self.list as u32)) {
+                    Some(Admission::Wait) => {
+                        self.held_back = true;
+                        return Ok(true);
+                    }
+                    Some(Admission::Burst) => course.burst(self.posted),
+                    Some(Admission::Go) | None => {}
                 }
                 course.posting(self.posted);
                 flow.post(&mut **qp, self.list, self.cq_mod, limit)

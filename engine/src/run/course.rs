@@ -16,6 +16,9 @@ pub(crate) trait Course {
     /// Message `index` (0-based, over all queue pairs) is about to be posted.
     fn posting(&mut self, index: u64);
 
+    /// The limit of the rate lets a burst begin; `posted` messages went before.
+    fn burst(&mut self, posted: u64);
+
     /// `count` more messages have completed, `total` in all.
     fn completed(&mut self, count: u64, total: u64);
 
@@ -69,6 +72,9 @@ impl Course for Counted<'_> {
     }
 
     #[inline]
+    fn burst(&mut self, _: u64) {}
+
+    #[inline]
     fn completed(&mut self, _: u64, total: u64) {
         if self.peak {
             self.samples
@@ -96,11 +102,47 @@ pub(crate) struct Timed<'a> {
     phases: &'a mut Phases,
     /// Messages that completed or came in in the sampled time.
     pub(crate) counted: u64,
+    /// The first and the last in the sampled time.
+    bursts: Option<(Burst, Burst)>,
+}
+
+/// When a burst began (`--rate_limit`), in nanoseconds of the run.
+#[derive(Debug, Clone, Copy)]
+struct Burst {
+    time: u64,
+    /// Messages posted before it.
+    posted: u64,
+}
+
+/// A span that holds whole bursts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WholeBursts {
+    pub(crate) messages: u64,
+    /// First nanosecond.
+    pub(crate) start: u64,
+    /// Nanosecond after the last.
+    pub(crate) stop: u64,
 }
 
 impl<'a> Timed<'a> {
     pub(crate) fn new(phases: &'a mut Phases) -> Self {
-        Self { phases, counted: 0 }
+        Self {
+            phases,
+            counted: 0,
+            bursts: None,
+        }
+    }
+
+    /// What of the sampled time holds whole bursts: one that is cut off says
+    /// less about the rate than none. `None` without a limit of the rate, or
+    /// when not even one burst fits.
+    pub(crate) fn whole_bursts(&self) -> Option<WholeBursts> {
+        let (first, last) = self.bursts?;
+        (first.time < last.time).then_some(WholeBursts {
+            messages: last.posted - first.posted,
+            start: first.time,
+            stop: last.time,
+        })
     }
 }
 
@@ -115,6 +157,19 @@ impl Course for Timed<'_> {
 
     #[inline]
     fn posting(&mut self, _: u64) {}
+
+    fn burst(&mut self, posted: u64) {
+        if self.phases.is_sampling() {
+            let burst = Burst {
+                time: self.phases.now(),
+                posted,
+            };
+            self.bursts = match self.bursts {
+                Some((first, _)) => Some((first, burst)),
+                None => Some((burst, burst)),
+            };
+        }
+    }
 
     #[inline]
     fn completed(&mut self, count: u64, _: u64) {
@@ -177,6 +232,9 @@ impl<R: FnMut(u64, u64) -> Result<(), RunError>> Course for Endless<'_, R> {
 
     #[inline]
     fn posting(&mut self, _: u64) {}
+
+    #[inline]
+    fn burst(&mut self, _: u64) {}
 
     #[inline]
     fn completed(&mut self, count: u64, _: u64) {

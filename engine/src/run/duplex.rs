@@ -98,6 +98,7 @@ impl<'a> Duplex<'a> {
                 })?;
             }
         }
+        sends.linger(course, limit, watchdog)?;
         course.finish();
         Ok(())
     }

@@ -59,7 +59,7 @@ pub enum RunError {
     /// No message has come for a long time.
     #[error(
         "no message came for {}; look at the peer, it may be stopped, and on an unreliable \
-         connection (-c UC) messages may be lost; --peer-timeout changes the limit",
+         connection (-c UC, -c UD) messages may be lost; --peer-timeout changes the limit",
         seconds(*waited)
     )]
     NothingCame {

@@ -100,6 +100,13 @@ impl Watchdog {
         self.turns = TURNS_PER_GLANCE;
     }
 
+    /// The loop itself waits, for a limit of the rate: no wonder that nothing
+    /// moves.
+    #[inline]
+    pub(crate) fn excuse(&mut self) {
+        self.moved = self.looked;
+    }
+
     /// One turn of a loop, which has got so far.
     #[inline]
     pub(crate) fn turn(&mut self, progress: u64) -> Result<(), RunError> {
@@ -203,6 +210,18 @@ mod tests {
                 break;
             }
         }
+    }
+
+    #[test]
+    fn a_loop_that_waits_by_itself_is_excused() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let mut dog = Watchdog::new(over(&near), &Interrupt::new(), PATIENCE);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE * 3 {
+            dog.excuse();
+            dog.turn(7).unwrap();
+        }
+        assert!(matches!(spin(&mut dog, |_| 7), RunError::Stalled { .. }));
     }
 
     #[test]

@@ -124,12 +124,16 @@ impl Test<'_> {
                 let mut phases = Phases::start(duration, margin, watch_cpu);
                 let mut course = Timed::new(&mut phases);
                 traffic.run(&mut course, watchdog)?;
-                let messages = course.counted;
+                let (counted, bursts) = (course.counted, course.whole_bursts());
                 let measured = phases.measured();
                 self.cpu = measured.cpu;
+                let (messages, start, stop) = match bursts {
+                    Some(bursts) => (bursts.messages, bursts.start, bursts.stop),
+                    None => (counted, measured.start, measured.stop),
+                };
                 let mut samples = BandwidthSamples::new(1, false);
-                samples.mark_start(measured.start);
-                samples.mark_end(measured.stop);
+                samples.mark_start(start);
+                samples.mark_end(stop);
                 (messages, samples.figures(&shape(messages)))
             }
             // Has a loop of its own, above.

@@ -180,6 +180,8 @@ impl Course for Count {
         assert_eq!(self.started, 1);
     }
 
+    fn burst(&mut self, _: u64) {}
+
     fn completed(&mut self, count: u64, _: u64) {
         self.sent += count;
     }

@@ -12,7 +12,7 @@ use crate::options::{Params, Polling, RateLimiter};
 use crate::run::bandwidth::{DYNAMIC_BATCH, check};
 use crate::run::course::Course;
 use crate::run::error::RunError;
-use crate::run::pacer::Pacer;
+use crate::run::pacer::{Admission, Pacer};
 use crate::run::sleeper::Sleeper;
 use crate::run::watchdog::Watchdog;
 use crate::setup::{Queues, RingLayout};
@@ -174,7 +174,7 @@ impl<'a> RingSender<'a> {
                 && self.ring.has_room(flow)
             {
                 if let Some(pacer) = &mut self.pacer
-                    && !pacer.admits(1)
+                    && pacer.admit(1) == Admission::Wait
                 {
                     return Ok(true);
                 }
