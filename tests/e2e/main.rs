@@ -3,6 +3,8 @@
 //! - `runs`: what options do to a test and to its screen;
 //! - `reports`: the report file, and what is measured beyond stock;
 //! - `golden`: screens against those of stock perftest;
+//! - `matrix`: every tool in every way of running it;
+//! - `complaints`: what users of stock perftest complain about;
 //! - `bad_input`: what is refused, and how that is told;
 //! - `bad_peer`: peers that are silent, strange, different, or die.
 
@@ -14,6 +16,7 @@
 
 mod bad_input;
 mod bad_peer;
+mod complaints;
 mod golden;
 mod matrix;
 mod reports;

@@ -1,8 +1,7 @@
 //! Every tool in every way of running it, over `lo`; what came in is compared
 //! with what was sent.
 
-use std::path::PathBuf;
-
+use crate::support::payload::PayloadFile;
 use crate::support::{Running, TOOLS, Turn, start_pair};
 
 /// The ways, and how many rows a bandwidth client shows.
@@ -38,35 +37,9 @@ fn is_legal(tool: &str, way: &str) -> bool {
         || atomic && (has("-a") || has("-s")))
 }
 
-/// A file of words for the messages, removed with the test.
-struct PayloadFile(PathBuf);
-
-impl PayloadFile {
-    fn new() -> Self {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let file = folder.join(format!("payload.{}.txt", std::process::id()));
-        // Messages that begin in different places look different.
-        let words: Vec<String> = (1..30_u32)
-            .map(|word| format!("{:#010x}", word.wrapping_mul(0x9e37_79b9)))
-            .collect();
-        std::fs::write(&file, words.join(",")).unwrap();
-        Self(file)
-    }
-}
-
-impl Drop for PayloadFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// Runs a pair and looks at codes, rows and data. `Err` says what is wrong.
 fn try_way(tool: &str, way: &str, rows: usize, payload: &PayloadFile) -> Result<(), String> {
-    let data = format!(
-        "--check_payload --payload_file_path={}",
-        payload.0.display()
-    );
-    let line = format!("{way} {data}");
+    let line = format!("{way} {}", payload.options());
     let ended = {
         let _turn = Turn::take();
         start_pair([tool; 2], [&line; 2]).map(Running::wait)

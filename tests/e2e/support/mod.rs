@@ -1,5 +1,6 @@
 //! Starts commands, waits for them in bounded time, and looks at what they say.
 
+pub(crate) mod payload;
 pub(crate) mod screen;
 
 use std::io::Read;
