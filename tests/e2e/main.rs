@@ -2,6 +2,7 @@
 //!
 //! - `runs`: what options do to a test and to its screen;
 //! - `reports`: the report file, and what is measured beyond stock;
+//! - `validation`: data that are looked at while they come in;
 //! - `golden`: screens against those of stock perftest;
 //! - `matrix`: every tool in every way of running it;
 //! - `complaints`: what users of stock perftest complain about;
@@ -22,3 +23,4 @@ mod matrix;
 mod reports;
 mod runs;
 mod support;
+mod validation;
