@@ -41,28 +41,8 @@ pub(crate) struct Ran {
 impl Run {
     /// Runs a server and its client, each on a CPU of its own if `pin`.
     pub(crate) fn pair(&self, pin: bool) -> Result<Ran> {
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        let port = listener.local_addr()?.port().to_string();
-        drop(listener);
-        let server = ["-p", &port];
-        let client = ["-p", &port, "--connect_retry", "20", "127.0.0.1"];
-        let [server_cpu, client_cpu] = CPUS;
-        let mut ends = [
-            Running::start(self, &server, pin.then_some(server_cpu))?,
-            Running::start(self, &client, pin.then_some(client_cpu))?,
-        ];
-        let started = Instant::now();
-        let mut done = false;
-        while !done {
-            std::thread::sleep(LOOK);
-            done = true;
-            for end in &mut ends {
-                done &= end.look()?;
-            }
-            if !done && started.elapsed() > LIMIT {
-                return Err(format!("{} hangs", self.line()).into());
-            }
-        }
+        let mut ends = self.start(pin)?;
+        self.finish(&mut ends)?;
         let [_, client] = &mut ends;
         let screen = client.screen()?;
         let peak = ends.iter().map(|end| end.peak).max().unwrap_or(0);
@@ -70,6 +50,49 @@ impl Run {
             screen,
             memory: peak.saturating_sub(self.messages()),
         })
+    }
+
+    /// CPU time that the server takes in the time `watch`, some time after its
+    /// start.
+    pub(crate) fn server_cpu(&self, settle: Duration, watch: Duration) -> Result<Duration> {
+        let mut ends = self.start(false)?;
+        std::thread::sleep(settle);
+        let before = ends[0].cpu_time()?;
+        std::thread::sleep(watch);
+        let after = ends[0].cpu_time()?;
+        self.finish(&mut ends)?;
+        Ok(after.saturating_sub(before))
+    }
+
+    /// The server and the client.
+    fn start(&self, pin: bool) -> Result<[Running; 2]> {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let port = listener.local_addr()?.port().to_string();
+        drop(listener);
+        let server = ["-p", &port];
+        let client = ["-p", &port, "--connect_retry", "20", "127.0.0.1"];
+        let [server_cpu, client_cpu] = CPUS;
+        Ok([
+            Running::start(self, &server, pin.then_some(server_cpu))?,
+            Running::start(self, &client, pin.then_some(client_cpu))?,
+        ])
+    }
+
+    /// Waits until both have ended.
+    fn finish(&self, ends: &mut [Running; 2]) -> Result<()> {
+        let started = Instant::now();
+        let mut done = false;
+        while !done {
+            std::thread::sleep(LOOK);
+            done = true;
+            for end in ends.iter_mut() {
+                done &= end.look()?;
+            }
+            if !done && started.elapsed() > LIMIT {
+                return Err(format!("{} hangs", self.line()).into());
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of a process's message buffer, as stock perftest has it: two
@@ -152,6 +175,18 @@ impl Running {
             stderr.read_to_string(&mut said)?;
         }
         Err(format!("{} failed: {status}\n{said}", self.line).into())
+    }
+
+    /// Time that all its threads have had on a CPU.
+    fn cpu_time(&self) -> Result<Duration> {
+        let mut nanoseconds = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            // Time on the CPU, time that it waited for one, and turns.
+            let times = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let on_cpu = times.split_whitespace().next().unwrap_or_default();
+            nanoseconds += on_cpu.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(nanoseconds))
     }
 
     /// What it said, once it has ended: it all fits the pipe.

@@ -1,5 +1,6 @@
 //! The commands against the ceiling: what they reach of what a program can
-//! reach that does nothing but send and receive UDP datagrams over `lo`.
+//! reach that does nothing but send and receive UDP datagrams over `lo`; and
+//! against each other.
 //!
 //! `cargo bench -p ironverbs --bench tools -- [--json] [--pin] [--rounds N]`
 //!
@@ -12,6 +13,7 @@
 //! |---|---|
 //! | `command` | a server and a client, and what their screens say |
 //! | `table` | the figures, side by side |
+//! | `verbs` | commands that are compared with each other |
 //! | `udp` | the ceiling, which belongs to `rxe-user` |
 
 use std::process::ExitCode;
@@ -21,9 +23,10 @@ mod command;
 mod table;
 #[path = "../../../rxe-user/benches/ceiling/udp/mod.rs"]
 mod udp;
+mod verbs;
 
 use command::Run;
-use table::{Figure, Goal, Target};
+use table::{Figure, Goal, Table, Target};
 use udp::peer::Way;
 use udp::{Options, Result, peer};
 
@@ -57,6 +60,7 @@ struct Round {
     message_rate: [f64; 3],
     latency: [f64; 3],
     tail: [f64; 3],
+    verbs: verbs::Round,
     /// Peak memory of the largest process, without its messages, in 10^6 bytes.
     memory: f64,
 }
@@ -93,11 +97,26 @@ fn run() -> Result<()> {
     if rounds.is_empty() {
         return Err("no rounds".into());
     }
-    let figures = figures(&rounds);
+    let ceiling = figures(&rounds);
+    let count = rounds.len();
+    let verbs: Vec<verbs::Round> = rounds.into_iter().map(|round| round.verbs).collect();
+    let tables = [
+        Table {
+            titles: ["plain UDP", "UdpLink"],
+            figures: ceiling,
+        },
+        Table {
+            titles: ["base", ""],
+            figures: verbs::figures(&verbs),
+        },
+    ];
     if json {
-        println!("{}", table::json(&figures));
+        println!("{}", table::json(&tables));
     } else {
-        table::print(&figures, rounds.len());
+        table::print(&tables, count);
+        println!(
+            "base: ib_write_bw -s 65536 for bandwidth, for latency both ways of plain UDP's ping-pong"
+        );
     }
     Ok(())
 }
@@ -133,6 +152,7 @@ fn measure(pin: bool) -> Result<Round> {
         message_rate,
         latency: [plain.typical_us, link.typical_us, typical],
         tail: [plain.percentile_99_us, link.percentile_99_us, tail],
+        verbs: verbs::measure(options)?,
         memory: memory as f64 / 1e6,
     })
 }

@@ -20,15 +20,23 @@ pub(crate) enum Target {
     ValueOrRatio(f64, f64),
 }
 
+/// Figures that are compared in the same way.
+pub(crate) struct Table {
+    /// Titles of what a command is compared with, and of what is between.
+    pub(crate) titles: [&'static str; 2],
+    pub(crate) figures: Vec<Figure>,
+}
+
 /// One figure, in all rounds.
 pub(crate) struct Figure {
     pub(crate) what: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) goal: Goal,
     pub(crate) target: Option<Target>,
-    /// By plain UDP; empty where there is nothing to compare with.
+    /// By plain UDP, or another command; empty where there is nothing to
+    /// compare with.
     pub(crate) ceiling: Vec<f64>,
-    /// By `UdpLink`, which the commands use.
+    /// By `UdpLink`, which the commands use; empty where nobody asks.
     pub(crate) link: Vec<f64>,
     pub(crate) command: Vec<f64>,
 }
@@ -111,19 +119,29 @@ fn median(rounds: &[f64]) -> Option<f64> {
     rounds.get(rounds.len() / 2).copied()
 }
 
-/// One table for people, the best rounds above the medians.
-pub(crate) fn print(figures: &[Figure], rounds: usize) {
+/// For people, the best rounds of each table above the medians.
+pub(crate) fn print(tables: &[Table], rounds: usize) {
     if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
         println!("{rounds} rounds; load average now {}", load.trim());
     }
+    for table in tables {
+        print_table(table);
+    }
+}
+
+fn print_table(table: &Table) {
+    let Table {
+        titles: [ceiling, link],
+        figures,
+    } = table;
     let rows_of = |kind: fn(&Figure) -> Row| figures.iter().map(kind).collect::<Vec<Row>>();
     for (name, rows) in [
         ("best", rows_of(Figure::best)),
         ("median", rows_of(Figure::median)),
     ] {
         println!(
-            "{name:<28}{:<6}{:>10}{:>10}{:>10}{:>8}  target",
-            "", "plain UDP", "UdpLink", "command", "ratio"
+            "{name:<28}{:<6}{ceiling:>10}{link:>10}{:>10}{:>8}  target",
+            "", "command", "ratio"
         );
         for (figure, row) in figures.iter().zip(&rows) {
             let number = |value: Option<f64>, decimals: usize| {
@@ -148,7 +166,7 @@ pub(crate) fn print(figures: &[Figure], rounds: usize) {
 }
 
 /// The same for programs.
-pub(crate) fn json(figures: &[Figure]) -> Value {
+pub(crate) fn json(tables: &[Table]) -> Value {
     let row = |figure: &Figure, row: Row| {
         let verdict = figure.verdict(&row);
         json!({
@@ -159,8 +177,9 @@ pub(crate) fn json(figures: &[Figure]) -> Value {
             "reached": verdict.map(|(reached, _)| reached),
         })
     };
-    figures
+    tables
         .iter()
+        .flat_map(|table| &table.figures)
         .map(|figure| {
             json!({
                 "figure": figure.what,
