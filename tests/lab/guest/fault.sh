@@ -40,6 +40,18 @@ refused() {
     case_line "$name" "$problem" "exit $exit" $(($(now) - start)) "$(message_of "$log.ours")" "$log.ours"
 }
 
+# Waits some seconds for an end that may never learn what became of its peer, and
+# ends it then. Returns its exit code.
+end_soon() {
+    local i
+    for ((i = 0; i < 50; i++)); do
+        kill -0 "$1" || break
+        sleep 0.1
+    done
+    kill "$1"
+    wait "$1"
+}
+
 # One case: a server and a client of ours, of which WATCHED (server, client or both)
 # have to fail. broken NAME WATCHED REGEX BREAK OPTION... BREAK is a command that is
 # run some seconds after the client has begun; it finds the ends' process ids in
@@ -58,9 +70,16 @@ broken() {
     client_pid=$!
     [ "$break" = true ] || sleep 5
     $break
-    { wait "$server_pid" || server_exit=$?
-      wait "$client_pid" || client_exit=$?; } 2>/dev/null
-    mend
+    # bash would report a process that was ended.
+    {
+        [ "$watched" = server ] || wait "$client_pid" || client_exit=$?
+        [ "$watched" = client ] || wait "$server_pid" || server_exit=$?
+        mend
+        case $watched in
+            server) end_soon "$client_pid" || client_exit=$? ;;
+            client) end_soon "$server_pid" || server_exit=$? ;;
+        esac
+    } 2>/dev/null
     [ "$watched" = server ] || problem=$(wrong_failure "$client_exit" "$log.client" "$regex")
     [ "$watched" = client ] || [ -n "$problem" ] || problem=$(wrong_failure "$server_exit" "$log.server" "$regex")
     [ -n "$problem" ] || problem=$(left_behind "$held")
