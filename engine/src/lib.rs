@@ -24,6 +24,7 @@ pub mod interrupt;
 mod line;
 mod loopback;
 mod manager;
+mod negotiation;
 pub mod options;
 mod psn;
 pub mod report;

@@ -4,26 +4,24 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use verbs_sys::PathMtu;
 use verbs_sys::cm::UDP_QKEY;
 
 use crate::affinity;
 use crate::device::{Devices, Provider};
 use crate::exchange::{
-    ConnectOptions, ExchangeError, Family, Host, KeyRecord, ListenOptions, Listener,
-    OUT_READS_LOWERED, Presence, Session, TcpChannel, TestParameters, Timeouts, Version, connect,
+    Channel, ConnectOptions, ExchangeError, Family, KeyRecord, ListenOptions, Listener, Presence,
+    Session, TcpChannel, Timeouts, connect,
 };
 use crate::failure::Failure;
-use crate::host;
 use crate::interrupt::Interrupt;
 use crate::line::Line;
-use crate::manager;
+use crate::manager::{self, Manager};
+use crate::negotiation::{Terms, negotiate};
 use crate::options::{Length, Machine, Output, Params, Sizes, device};
 use crate::psn::Psns;
 use crate::report::header::{CqePoll, Feature, HeaderInfo, Limit, Transport};
 use crate::report::notes;
-use crate::reporter::{Reporter, announced_duration};
-use crate::run::Credit;
+use crate::reporter::Reporter;
 use crate::screen::Screen;
 use crate::setup::{Adapter, Layout, Path, QKEY, Resources, RingLayout, join_group, to_init};
 use crate::traffic::{Parts, Test};
@@ -94,7 +92,7 @@ pub(crate) fn run_connected(
     };
     let fitted = fit_into_packet(params, &adapter, screen)?;
     let params = fitted.as_ref().unwrap_or(params);
-    negotiate(params, screen, interrupt, adapter, line, timeouts)
+    run_over(params, screen, interrupt, adapter, line, timeouts)
 }
 
 /// How long the peer may take.
@@ -139,6 +137,13 @@ fn over_tcp(
             Adapter::open(&*device, params, screen)
         })
         .transpose()?;
+    let named = match named {
+        // Nobody to talk to: --connectionless has a device.
+        Some(adapter) if params.connectionless => {
+            return Ok((adapter, Line::none()));
+        }
+        named => named,
+    };
     let stream = match connection {
         Some(stream) => stream,
         None => control_connection(params, screen, interrupt)?,
@@ -159,7 +164,7 @@ fn over_tcp(
     };
     let presence = Presence::of_socket(&stream)?;
     let line = Line {
-        channel: Box::new(TcpChannel::new(stream, timeouts)?),
+        channel: Some(Box::new(TcpChannel::new(stream, timeouts)?)),
         presence,
         manager: None,
     };
@@ -241,61 +246,50 @@ fn control_connection(
 }
 
 /// From the control connection to the end of the test.
-fn negotiate(
+fn run_over(
+    params: &Params,
+    screen: &mut Screen,
+    interrupt: &Interrupt,
+    adapter: Adapter,
+    line: Line,
+    timeouts: Timeouts,
+) -> Result<(), Failure> {
+    let own_mtu = adapter.path_mtu(params);
+    screen.messages(&own_mtu.messages)?;
+    let (session, terms) = match line.channel {
+        Some(channel) => {
+            let (session, terms) = negotiate(params, &adapter, channel, timeouts, screen)?;
+            (Some(session), terms)
+        }
+        None => (None, Terms::own(params, &adapter)),
+    };
+    let peer = Peer {
+        session,
+        presence: line.presence,
+        manager: line.manager.filter(|_| params.control.rdma_cm_qps),
+    };
+    run_test(params, screen, interrupt, adapter, &terms, peer)
+}
+
+/// The other end, after the negotiation.
+struct Peer {
+    session: Option<Session<Box<dyn Channel>>>,
+    presence: Presence,
+    manager: Option<Manager>,
+}
+
+/// Gets everything the test needs, and runs it.
+fn run_test(
     params: &Params,
     screen: &mut Screen,
     interrupt: &Interrupt,
     mut adapter: Adapter,
-    line: Line,
-    timeouts: Timeouts,
+    terms: &Terms,
+    peer: Peer,
 ) -> Result<(), Failure> {
-    let side = params.side();
-    let failed = |source| Failure::Exchange { side, source };
-    let own_mtu = adapter.path_mtu(params);
-    screen.messages(&own_mtu.messages)?;
-
-    let ring = RingLayout::of(params);
-    let own = Host {
-        version: match &ring {
-            Some(ring) => Version::with_chunks(ring.chunk),
-            None => Version::repeating(params.repeat),
-        },
-        page_size: host::page_size(),
-        cache_line: host::cache_line(),
-        mtu: own_mtu.value as u8,
-    };
-    let started = Session::start(line.channel, side, timeouts, &own);
-    let (mut session, agreement) = started.map_err(failed)?;
-    log::info!(
-        "the peer announces {}; page size {}, cache line {}, MTU code {}",
-        session.peer_version(),
-        agreement.page_size,
-        agreement.cache_line,
-        agreement.mtu
-    );
-    let repeats = session.peer_version().repeats();
-    if params.repeats_with_peer() && repeats != params.repeat {
-        return Err(Failure::Repeat {
-            ours: params.repeat,
-            theirs: repeats,
-        });
-    }
-    // Session::start takes nothing but 1 to 5 from the peer.
-    let mtu = PathMtu::from_code(agreement.mtu).unwrap_or(own_mtu.value);
-    let negotiation = session
-        .negotiate(&wire_parameters(params, &adapter))
-        .map_err(failed)?;
-    let credit = ring
-        .map(|ring| ring_credit(&ring, session.peer_version()))
-        .transpose()?;
-    let (out_reads, lowered) = negotiation.limit_out_reads(adapter.out_reads);
-    if lowered {
-        screen.out(OUT_READS_LOWERED)?;
-    }
-
     let layout = Layout {
-        page: agreement.page_size as usize,
-        line: agreement.cache_line as usize,
+        page: terms.page_size as usize,
+        line: terms.cache_line as usize,
         size: params.sizes.largest() as usize,
         qps: params.qps as usize,
         block_per_qp: params.mr_per_qp,
@@ -303,15 +297,15 @@ fn negotiate(
             Connection::Ud => GRH_BYTES,
             _ => 0,
         },
-        ring,
+        ring: RingLayout::of(params),
     };
     let mut resources = Resources::new(&adapter, params, layout)?;
     let inline = device::granted_inline(adapter.inline, resources.queues.inline);
     resources.queues.inline = inline.value;
     let path = Path {
         source: adapter.source(params)?,
-        mtu,
-        out_reads,
+        mtu: terms.mtu,
+        out_reads: terms.out_reads,
         pkey_index: adapter.pkey_index,
         qkey: match params.control.rdma_cm_qps {
             true => UDP_QKEY,
@@ -329,38 +323,28 @@ fn negotiate(
     let info = header_info(params, &adapter, &path, inline.value);
     let counters = std::mem::take(&mut adapter.counters);
     let reporter = Reporter::begin(screen, params, info, counters)?;
-    let parts = Parts {
+    let test = Test::new(Parts {
         params,
         adapter: &adapter,
         resources,
         path,
         records,
-        credit,
+        credit: terms.credit,
         reporter,
-        presence: line.presence,
-        manager: line.manager.filter(|_| params.control.rdma_cm_qps),
+        presence: peer.presence,
+        manager: peer.manager,
         interrupt,
+    });
+    let result = match peer.session {
+        Some(session) => test.run(session),
+        None => test.run_alone(),
     };
-    let result = Test::new(parts).run(session);
     if !params.wait_destroy.is_zero() {
         let seconds = u32::try_from(params.wait_destroy.as_secs()).unwrap_or(u32::MAX);
         screen.out(&notes::waiting_to_destroy(seconds))?;
         std::thread::sleep(params.wait_destroy);
     }
     result
-}
-
-/// How the sender learns how far validated data have been looked at.
-fn ring_credit(ring: &RingLayout, peer: &Version) -> Result<Credit, Failure> {
-    match peer.chunk() {
-        Some(theirs) if theirs != ring.chunk => Err(Failure::Chunks {
-            ours: ring.chunk,
-            theirs,
-        }),
-        _ if ring.reads => Ok(Credit::Here),
-        Some(_) => Ok(Credit::AtPeer),
-        None => Ok(Credit::Unknown),
-    }
 }
 
 /// What we tell the peer about each queue pair.
@@ -406,34 +390,6 @@ fn key_records(
             })
         })
         .collect()
-}
-
-fn wire_parameters(params: &Params, adapter: &Adapter) -> TestParameters {
-    let tool = params.wire_tool();
-    TestParameters {
-        method: params.method(),
-        connection: params.connection,
-        verb: tool.verb,
-        measurement: tool.measurement,
-        atomic: params.wire_atomic(),
-        ending: params.ending(),
-        units: params.units(),
-        size: params.sizes.largest().into(),
-        iterations: match params.length {
-            Length::Iterations(count) => count,
-            _ => 0,
-        },
-        aes_xts: false,
-        qps: params.qps,
-        duration: announced_duration(params.length),
-        // By -z as well as by -R.
-        rdma_cm: params.control.rdma_cm,
-        no_enhanced_reorder: false,
-        sig_offload: false,
-        data_validation: params.data_validation,
-        device: (&adapter.attributes).into(),
-        mlx5_comp_mask: 0,
-    }
 }
 
 fn header_info(params: &Params, adapter: &Adapter, path: &Path, inline: u32) -> HeaderInfo {

@@ -98,7 +98,11 @@ pub(crate) struct Parts<'a> {
 impl<'a> Test<'a> {
     /// Ready to begin.
     pub(crate) fn new(parts: Parts<'a>) -> Self {
-        let patience = parts.params.control.peer_timeout;
+        let patience = match parts.params.connectionless {
+            // Whoever sends to the group may take their time.
+            true => Duration::MAX,
+            false => parts.params.control.peer_timeout,
+        };
         let context = Arc::clone(&parts.adapter.context);
         let watchdog = Watchdog::new(parts.presence, parts.interrupt, patience)
             .with_device(move || context.trouble().is_some());
@@ -170,6 +174,17 @@ impl<'a> Test<'a> {
             }
         }
         self.finish(session)
+    }
+
+    /// Without a dialogue: receives from the group until the user stops it.
+    pub(crate) fn run_alone(mut self) -> Result<(), Failure> {
+        self.reporter.addresses(Whose::Local, &self.records)?;
+        // Nobody else belongs to a datagram queue pair that only receives.
+        self.peers.clone_from(&self.records);
+        self.connect()?;
+        self.post_receives(Scope::Whole)?;
+        self.traffic(Scope::Whole)?;
+        self.end_of_rows()
     }
 
     fn is_endless(&self) -> bool {

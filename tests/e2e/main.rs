@@ -3,6 +3,7 @@
 //! - `runs`: what options do to a test and to its screen;
 //! - `reports`: the report file, and what is measured beyond stock;
 //! - `validation`: data that are looked at while they come in;
+//! - `connectionless`: a receiver without control connection;
 //! - `golden`: screens against those of stock perftest;
 //! - `matrix`: every tool in every way of running it;
 //! - `complaints`: what users of stock perftest complain about;
@@ -18,6 +19,7 @@
 mod bad_input;
 mod bad_peer;
 mod complaints;
+mod connectionless;
 mod golden;
 mod matrix;
 mod reports;

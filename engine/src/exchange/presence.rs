@@ -24,6 +24,8 @@ pub enum Presence {
     Socket(OwnedFd),
     /// Over a queue pair.
     Manager(Arc<CmConnection>),
+    /// There is no peer that could go (`--connectionless`).
+    Unneeded,
 }
 
 impl Presence {
@@ -48,6 +50,7 @@ impl Presence {
                 }
             }
             Self::Manager(connection) => connection.ended(),
+            Self::Unneeded => None,
         }
     }
 }

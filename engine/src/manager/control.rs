@@ -73,7 +73,7 @@ pub(crate) fn control_connection(
     Ok((
         adapter,
         Line {
-            channel: Box::new(channel),
+            channel: Some(Box::new(channel)),
             presence: Presence::Manager(connection),
             manager: Some(manager),
         },

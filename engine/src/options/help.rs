@@ -86,7 +86,7 @@ pub(super) fn explanation(row: &OptionRow, tool: Tool) -> String {
         text.push_str(" (both)");
     }
     if unsupported::is_listed(row.long) {
-        text.push_str(" (not supported yet)");
+        text.push_str(" (not supported here)");
     }
     text
 }

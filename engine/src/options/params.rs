@@ -321,6 +321,8 @@ pub struct Params {
     pub host: Option<String>,
     /// `--loopback`: both ends in this process; `host` is absent.
     pub loopback: bool,
+    /// `--connectionless`: a multicast receiver without control connection.
+    pub connectionless: bool,
     /// `--reversed`.
     pub reversed: bool,
     /// Traffic role, `--reversed` applied.

@@ -1,4 +1,4 @@
-//! What stock perftest can do and we cannot yet: the one list.
+//! What stock perftest can do and we cannot: the one list.
 //!
 //! Such an option is refused after all rules, so that a command line stock
 //! perftest refuses gets stock perftest's text. Removing a row makes the
@@ -8,20 +8,28 @@ use super::refusal::Refusal;
 use super::settings::{RateType, Settings};
 use crate::words::Connection;
 
-/// Long name of an option, and what to do instead.
-const NOT_YET: &[(&str, &str)] = &[
-    ("dualport", "run two processes, one per port (-i)"),
+/// Long name of an option, what it needs, and what to do instead.
+const NOT_HERE: &[(&str, &str, &str)] = &[
     (
-        "connectionless",
-        "leave it out: the server waits for a client first",
+        "dualport",
+        "a device with two ports such as ConnectX-3 (mlx4), and the devices here have one each",
+        "run two processes, one per device (-d)",
     ),
-    ("use-null-mr", "leave it out: the buffer is ordinary memory"),
-    ("aes_xts", "leave the encryption options out at both ends"),
+    (
+        "use-null-mr",
+        "a null memory region, which only mlx5 adapters have",
+        "leave it out, the buffer is ordinary memory",
+    ),
+    (
+        "aes_xts",
+        "an mlx5 adapter with AES-XTS",
+        "leave the encryption options out at both ends",
+    ),
 ];
 
-/// True when the option named `long` doesn't work yet.
+/// True when the option named `long` doesn't work here.
 pub(super) fn is_listed(long: &str) -> bool {
-    NOT_YET.iter().any(|(name, _)| *name == long)
+    NOT_HERE.iter().any(|(name, ..)| *name == long)
 }
 
 /// Refuses what the run could not honour.
@@ -39,9 +47,9 @@ pub(super) fn check(settings: &Settings) -> Result<(), Refusal> {
         )));
     }
     for long in &settings.given {
-        if let Some((_, instead)) = NOT_YET.iter().find(|(name, _)| name == long) {
+        if let Some((_, needs, instead)) = NOT_HERE.iter().find(|(name, ..)| name == long) {
             return Err(Refusal::not_supported(format!(
-                " Option --{long} is not supported here yet: {instead}\n"
+                " Option --{long} is not supported here, it needs {needs}: {instead}\n"
             )));
         }
     }

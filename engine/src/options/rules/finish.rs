@@ -72,6 +72,17 @@ pub(super) fn own_rules(s: &Settings) -> Result<(), Refusal> {
              duration with --interval\n",
         ));
     }
+    if s.connectionless && (s.host.is_some() || s.loopback) {
+        return Err(Refusal::stricter(
+            " --connectionless is for a receiver that nobody talks to: leave the host and \
+             --loopback out\n",
+        ));
+    }
+    if s.connectionless && s.device.is_none() {
+        return Err(Refusal::stricter(
+            " --connectionless has no connection that would tell the device: name it with -d\n",
+        ));
+    }
     if s.data_validation && s.repeat > 1 {
         return Err(Refusal::stricter(
             " --data_validation goes through its rings once: leave --repeat out, and give a \
@@ -114,6 +125,7 @@ pub(super) fn params(s: Settings) -> Params {
             false => Machine::Client,
         },
         loopback: s.loopback,
+        connectionless: s.connectionless,
         reversed: s.reversed,
         bidirectional: s.bidirectional,
         sizes: match s.method {
