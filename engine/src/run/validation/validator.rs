@@ -143,7 +143,13 @@ impl Validator {
         if signals == round + 1 {
             let wrong = self.first_wrong(qp, chunk, RingLayout::pattern_byte(round));
             match wrong {
-                Some(_) if self.is_overtaken(qp, chunk, round) => self.verdict.overtaken += 1,
+                // A sender that only waits for us, its ring full, hasn't begun.
+                Some(Mismatch { found, .. })
+                    if found == RingLayout::pattern_byte(round + 1)
+                        && self.is_overtaken(qp, chunk, round) =>
+                {
+                    self.verdict.overtaken += 1;
+                }
                 Some(mismatch) => {
                     self.verdict.errors += 1;
                     self.verdict.first.get_or_insert(mismatch);
