@@ -170,9 +170,9 @@ fn an_unresolvable_host_is_told() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused() {
+fn what_needs_other_hardware_is_refused() {
     let _turn = Turn::take();
-    for line in ["-O", "--data_validation"] {
+    for line in ["-O", "--use-null-mr"] {
         let ended = run(WRITE_BW, line);
         assert_eq!(ended.code, Some(1), "{line}: {ended:#?}");
         assert!(ended.err.contains("not supported"), "{line}: {ended:#?}");
