@@ -33,6 +33,10 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Looks that find nothing between two readings of the clock.
 const LOOKS_PER_CLOCK: u32 = 16;
 
+/// Looks that find nothing before the thread yields, some 10 µs: a peer that
+/// reads one thing after the other asks again within them.
+const LOOKS_WITHOUT_YIELD: u32 = 40;
+
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
@@ -206,12 +210,17 @@ impl Progress {
         let mut idle_looks = 0u32;
         while self.polls.load(Ordering::Relaxed) == seen && !self.stop.load(Ordering::Acquire) {
             if self.lock().progress(Acks::All) > 0 {
-                idle_since = None;
+                (idle_since, idle_looks) = (None, 0);
                 continue;
             }
-            idle_looks = idle_looks.wrapping_add(1);
+            idle_looks += 1;
             match idle_since {
-                Some(_) if !idle_looks.is_multiple_of(LOOKS_PER_CLOCK) => thread::yield_now(),
+                Some(_) if !idle_looks.is_multiple_of(LOOKS_PER_CLOCK) => {
+                    // The answer to what was just served may come at once.
+                    if idle_looks > LOOKS_WITHOUT_YIELD {
+                        thread::yield_now();
+                    }
+                }
                 Some(since) if since.elapsed() >= SPIN => return true,
                 Some(_) => {}
                 None => idle_since = Some(Instant::now()),
